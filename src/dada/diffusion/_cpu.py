@@ -1,0 +1,361 @@
+"""The saddle system of `solver.py` for one image on the CPU: memory, threads, and calls to the compiled passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import _numba, _numba_levels, solver, threads
+from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
+from .blocks import Blocks
+from .coefficients import Coefficients
+from .constraint import Constraint
+from .solver import STEP_LIMIT
+
+FLOOR = 1e-20  # least diagonal, as a share of the largest: pixels with no edge at all keep a finite scale
+
+
+@dataclass
+class Measurement:
+    """What one image must agree with, as arrays."""
+
+    blocks: Blocks
+    source: np.ndarray  # [h, w] float64; anything finite where not measured
+    slack: np.ndarray  # [h, w] 1 / weight: 0 hard, inf not measured
+    count: np.ndarray  # [h, w] measured pixels, 0 where not measured
+    measured: np.ndarray | None  # [H, W] of 0 and 1 in the image's dtype; None: every pixel
+
+    @property
+    def compiled(self) -> tuple:
+        """The measured pixels as the compiled passes take them."""
+        if self.measured is None:
+            return np.zeros((1, 1), np.float32), False
+        return self.measured, True
+
+
+class CpuSystem:
+    """One image; see `solver.System` for the meaning of the methods."""
+
+    def __init__(
+        self,
+        cv: np.ndarray,  # [H - 1, W]
+        ch: np.ndarray,  # [H, W - 1]
+        measurement: Measurement,
+        adjust: str,
+        pool: ThreadPoolExecutor | None = None,
+        threads: int = 1,
+    ):
+        self.cv, self.ch, self.measurement, self.ratio = cv, ch, measurement, adjust == "ratio"
+        blocks = measurement.blocks
+        H, W = blocks.target_size
+        self.cells = blocks.source_size
+        self.parts = blocks.rows, blocks.cols
+        self.bands = np.linspace(0, self.cells[0], min(threads, self.cells[0]) + 1).astype(int)
+        self.pool = pool if len(self.bands) > 2 else None
+        kind = cv.dtype
+        self.wv, self.wh = np.empty((H + 1, W), kind), np.empty((H, W + 1), kind)
+        self.sd, self.g, self.x, self.r, self.p, self.q = (np.empty((H, W), kind) for _ in range(6))
+        self.s0, self.s1, self.kappa, self.mu, self.inverse = (np.empty(self.cells) for _ in range(5))
+        hard = (measurement.slack == 0) & (measurement.count > 0)
+        self.hierarchy = Hierarchy(blocks, not hard.all(), kind) if worth_it(blocks, hard) else None
+        if self.hierarchy:
+            self.t = np.empty((H, W), kind)
+            self.kappa3, self.multiplier, self.s3 = (np.empty(self.cells) for _ in range(3))
+
+    # ---- threads
+
+    def _bands(self, run: Callable[[int, int], float | None]) -> list:
+        """Run on each band of block rows, in threads where the image is large."""
+        pairs = list(zip(self.bands[:-1], self.bands[1:], strict=True))
+        if self.pool is None:
+            return [run(lo, hi) for lo, hi in pairs]
+        return list(self.pool.map(lambda pair: run(*pair), pairs))
+
+    def _rows(self, run: Callable[[int, int], float | None]) -> list:
+        """Run on each band of pixel rows."""
+        rows = self.parts[0]
+        return self._bands(lambda lo, hi: run(rows[lo], rows[hi]))
+
+    # ---- the system
+
+    def assemble(self, y: np.ndarray | None) -> None:
+        """Weights and constraint: of `shift` where y is None, else of the Newton step of `ratio` at y."""
+        measurement, scaled = self.measurement, y is not None
+        value = self.sd if y is None else y
+        taken, has = measurement.compiled
+        self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
+        self.floor = FLOOR * float(self.sd.max()) or 1.0
+        self._rows(lambda lo, hi: _numba.root(self.sd, self.floor, lo, hi))
+        self._bands(
+            lambda lo, hi: _numba.normalise(
+                self.wv, self.wh, self.sd, value, scaled, taken, has, self.g, self.s0, *self.parts, lo, hi
+            )
+        )
+        slack = np.where(measurement.count > 0, measurement.slack, 1) * measurement.count**2
+        if y is not None:
+            slack = slack * self._squares_over_mean(y)
+        slack = np.where(measurement.count > 0, slack, np.inf)
+        self.inverse[:] = reciprocal(slack + self.s0)
+        if self.hierarchy:
+            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, self.floor)
+
+    def _squares_over_mean(self, y: np.ndarray) -> np.ndarray:
+        """mean(y^2) down(y) / S of each soft cell: turns the slack of down(y) into that of sum(y^2 x)."""
+        measurement = self.measurement
+        out = np.ones(self.cells)
+        soft = (measurement.slack > 0) & (measurement.count > 0)
+        if soft.any():
+            taken = y if measurement.measured is None else y * measurement.measured
+            n = np.where(soft, measurement.count, 1)
+            mean, square = (_block_sum(v, measurement.blocks) / n for v in (taken, taken * y))
+            out[soft] = (square * mean)[soft] / measurement.source[soft]
+        return out
+
+    def begin(self) -> float:
+        self.x[:] = 0
+        self.p[:] = 0
+        self.q[:] = 0
+        return self.step(0.0)
+
+    def step(self, alpha: float) -> float:
+        rr = sum(
+            self._bands(
+                lambda lo, hi: _numba.update(
+                    self.x, self.r, self.p, self.q, self.g, alpha, self.s1, *self.parts, lo, hi
+                )
+            )
+        )
+        rz = _numba.cell_step(self.s1, self.inverse, rr, self.kappa)
+        return self._cycle() if self.hierarchy else rz
+
+    def _cycle(self) -> float:
+        """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
+        levels = self.hierarchy
+        first = levels.first
+        self._bands(
+            lambda lo, hi: _numba_levels.restrict(
+                self.r, self.g, self.kappa, self.wv, self.wh, self.sd, OMEGA,
+                *self.parts, *levels.parents, first.r, first.isd, lo, hi,
+            )
+        )  # fmt: skip
+        extra = levels.run()
+        rt = sum(
+            self._bands(
+                lambda lo, hi: _numba_levels.prolong(
+                    self.r, self.g, self.kappa, extra, first.t, first.isd, self.wv, self.wh, self.sd, OMEGA,
+                    *self.parts, *levels.parents, self.t, self.s3, lo, hi,
+                )
+            )
+        )  # fmt: skip
+        return _numba_levels.post_cells(
+            self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
+        )
+
+    def direction(self, beta: float) -> float:
+        src, kappa, multiplier = (
+            (self.t, self.kappa3, self.multiplier) if self.hierarchy else (self.r, self.kappa, self.kappa)
+        )
+        return sum(
+            self._bands(
+                lambda lo, hi: _numba.direction(
+                    src, self.g, kappa, multiplier, self.wv, self.wh, self.p, self.q, beta, *self.parts, lo, hi
+                )
+            )
+        )
+
+    divide = staticmethod(lambda a, b: a / b if b > 0 else 0.0)
+    any = staticmethod(bool)
+    least = staticmethod(min)
+    most = staticmethod(max)
+
+    # ---- right-hand sides and what becomes of the solution
+
+    def shift_residual(self, y: np.ndarray) -> None:
+        """Take -L y as the right-hand side."""
+        self._rows(lambda lo, hi: _numba.residual_shift(y, self.cv, self.ch, self.sd, self.r, lo, hi))
+
+    def right_hand_side(self, f: np.ndarray) -> None:
+        """Take f, zero where a pixel has no edge at all (its value does not depend on the coefficients)."""
+        np.divide(f, self.sd, out=self.r)
+        self.r[self.sd <= 1.001 * np.sqrt(self.floor)] = 0
+
+    def add_to(self, y: np.ndarray) -> None:
+        """y += x."""
+        self._rows(lambda lo, hi: _numba.add_unscaled(y, self.x, self.sd, lo, hi))
+
+    def hold(self, y: np.ndarray) -> None:
+        """Take y (changed in place) as the present state of `ratio`."""
+        self.y = y
+        self.best = np.empty_like(y)
+
+    def linearise(self) -> float:
+        m = self.measurement
+        self.assemble(self.y)
+        self._bands(
+            lambda lo, hi: _numba.residual_ratio(
+                self.y, self.cv, self.ch, self.sd, m.source, m.slack, m.count, *m.compiled,
+                self.r, self.mu, *self.parts, lo, hi,
+            )
+        )  # fmt: skip
+        return self.begin()
+
+    def retract(self) -> None:
+        self._rows(lambda lo, hi: _numba.retract(self.y, self.x, self.sd, STEP_LIMIT, lo, hi))
+        self.adjust(self.y)
+
+    def keep(self, better: bool) -> None:
+        if better:
+            self.best[:] = self.y
+
+    def recall(self) -> None:
+        self.y[:] = self.best
+
+    def adjoint_residual(self, a: np.ndarray, v: np.ndarray) -> float:
+        """Right-hand side of the adjoint of `ratio` at a, for the gradient v; the multiplier is left in `k`."""
+        m = self.measurement
+        self.k = np.empty(self.cells)
+        self._bands(
+            lambda lo, hi: _numba.residual_adjoint(
+                a, self.y, v, self.cv, self.ch, self.sd, self.mu, m.source, m.slack, m.count, *m.compiled,
+                self.r, self.k, *self.parts, lo, hi,
+            )
+        )  # fmt: skip
+        self.r[self.sd <= 1.001 * np.sqrt(self.floor)] = 0
+        return self.begin()
+
+    def add_adjoint(self, a: np.ndarray) -> None:
+        """a += y x."""
+        self._rows(lambda lo, hi: _numba.add_unscaled_product(a, self.y, self.x, self.sd, lo, hi))
+
+    def adjust(self, y: np.ndarray) -> None:
+        """Eq. 3 on hard cells."""
+        m = self.measurement
+        self._bands(
+            lambda lo, hi: _numba.adjust(y, self.ratio, m.source, m.slack, m.count, *m.compiled, *self.parts, lo, hi)
+        )
+
+
+def _block_sum(values: np.ndarray, blocks: Blocks) -> np.ndarray:
+    rows = np.add.reduceat(values.astype(np.float64), blocks.rows[:-1], axis=0)
+    return np.add.reduceat(rows, blocks.cols[:-1], axis=1)
+
+
+# ---- a batch ------------------------------------------------------------------------------------------------------
+
+
+def solve(
+    c: Coefficients, constraint: Constraint, adjust: str, begin: Tensor, tolerance: float, limit: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Solve each image from `begin`. Returns values [N, H, W], and [N] iterations, residual, converged."""
+    values = begin.clone(memory_format=torch.contiguous_format)
+    each, system = _systems(c, constraint, adjust)
+    count, residual, done = zip(
+        *each(lambda n: _solve_image(system(n), values[n].numpy(), tolerance, limit)), strict=True
+    )
+    return values, torch.tensor(count), torch.tensor(residual, dtype=values.dtype), torch.tensor(done)
+
+
+def adjoint(
+    c: Coefficients, constraint: Constraint, adjust: str, y: Tensor, v: Tensor, tolerance: float, limit: int
+) -> tuple[Tensor, Tensor]:
+    """Solve the adjoint of each image for v = dloss/dy. Returns a [N, H, W] and dloss/dS [N, h, w]."""
+    a = torch.zeros_like(y)
+    each, system = _systems(c, constraint, adjust)
+    if adjust == "shift":
+        left = each(lambda n: solver.shift_adjoint(system(n), v[n].numpy(), a[n].numpy(), tolerance, limit)[0])
+        flux = solver.shift_flux(a, v, c, constraint)
+    else:
+        results = each(lambda n: _ratio_adjoint(system(n), y[n].numpy(), v[n].numpy(), a[n].numpy(), tolerance, limit))
+        left = [rz for rz, _ in results]
+        flux = torch.from_numpy(np.stack([k for _, k in results])).to(y.dtype)
+    solver.warn_adjoint(max(left), tolerance)
+    return a, flux
+
+
+def _ratio_adjoint(
+    system: CpuSystem, y: np.ndarray, v: np.ndarray, a: np.ndarray, tolerance: float, limit: int
+) -> tuple[float, np.ndarray]:
+    """Returns the share of r'z left, and dloss/dS = n k down(y) / S."""
+    m = system.measurement
+    system.hold(y)
+    left, _ = solver.ratio_adjoint(system, v, a, tolerance, limit)
+    taken = y if m.measured is None else y * m.measured
+    soft = (m.count > 0) & (m.slack > 0)
+    share = np.ones(system.cells)
+    if soft.any():
+        share[soft] = _block_sum(taken, m.blocks)[soft] / (m.count * m.source)[soft]
+    return left, m.count * system.k * share
+
+
+def _systems(
+    c: Coefficients, constraint: Constraint, adjust: str
+) -> tuple[Callable[[Callable[[int], Any]], list], Callable[[int], CpuSystem]]:
+    """How to run on each image, and how to make its system: an image for each thread, or bands of a large one."""
+    cv, ch = (v.contiguous().numpy() for v in c)
+    source, count, weight = (
+        v.detach().double().contiguous().numpy() for v in (constraint.source, constraint.count, constraint.weight)
+    )
+    measured = None if constraint.measured is None else constraint.measured.to(c.vertical.dtype).numpy()
+    images, pixels = len(source), ch.shape[1] * cv.shape[2]
+    pool, workers = threads.pool()
+    banded = pool is not None and images < workers and pixels >= threads.LARGE
+
+    def system(n: int) -> CpuSystem:
+        slack = np.divide(1.0, weight[n], out=np.full_like(weight[n], np.inf), where=weight[n] > 0)
+        m = Measurement(constraint.blocks, source[n], slack, count[n], None if measured is None else measured[n])
+        return CpuSystem(cv[n], ch[n], m, adjust, *((pool, workers) if banded else (None, 1)))
+
+    def each(run: Callable[[int], Any]) -> list:
+        return [run(n) for n in range(images)] if banded else threads.each(run, images)
+
+    return each, system
+
+
+def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int) -> tuple[int, float, bool]:
+    """Solve one image in place. Returns iterations, residual, converged."""
+    given = system.measurement
+    used = given.count > 0
+    centre = 0.0
+    if system.ratio:
+        np.maximum(y, 0.01 * given.source[used].min(), out=y)
+    else:  # L ignores a constant; without it, more digits are left for what varies
+        centre = float(given.source[used].mean())
+        y -= y.dtype.type(centre)
+        system.measurement = replace(given, source=np.where(used, given.source - centre, 0))
+    system.adjust(y)
+    reference = _nearest_energy(system) or _energy(system, y)
+    # what the rounding of y alone leaves
+    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.vdot(y, y) / y.size
+    target = max(tolerance**2 * reference, float(noise))
+    if system.ratio:
+        system.hold(y)
+        rz, count = solver.newton(system, target, limit)
+    else:
+        rz, count = solver.shift(system, y, target, limit)
+    y += y.dtype.type(centre)
+    system.measurement = given
+    system.adjust(y)
+    residual = float(np.sqrt(max(rz, 0.0) / reference)) if reference > 0 else 0.0
+    return int(count), residual, bool(rz <= target)
+
+
+def _nearest_energy(system: CpuSystem) -> float:
+    """up(S)' L up(S), with the mean in cells without a measurement: only edges between blocks count."""
+    m = system.measurement
+    used = m.count > 0
+    filled = np.where(used, m.source, m.source[used].mean())
+    rows, cols = m.blocks.rows, m.blocks.cols
+    across = np.repeat(np.diff(filled, axis=0) ** 2, np.diff(cols), axis=1)
+    along = np.repeat(np.diff(filled, axis=1) ** 2, np.diff(rows), axis=0)
+    return float(np.vdot(system.cv[rows[1:-1] - 1], across) + np.vdot(system.ch[:, cols[1:-1] - 1], along))
+
+
+def _energy(system: CpuSystem, y: np.ndarray) -> float:
+    """y' L y."""
+    return float(np.vdot(system.cv, np.diff(y, axis=0) ** 2) + np.vdot(system.ch, np.diff(y, axis=1) ** 2))

@@ -1,0 +1,468 @@
+"""The passes over memory of the loop and of the solver, compiled for the CPU and free of the GIL.
+
+Every function works on one image, most of them on a band of its block rows [lo, hi), so that several threads can
+share a large image: what a band writes, no other band reads in the same pass. `solver.py` explains the quantities;
+in short, the linear system is scaled to a unit diagonal, and on each level
+    wv [H + 1, W], wh [H, W + 1]  are the scaled edge weights with a zero border: wv[i] joins rows i - 1 and i,
+    sd [H, W]                     is the square root of the unscaled diagonal,
+    g [H, W]                      is the scaled constraint vector of the block that holds the pixel,
+and K z = z - (sum of w z over the neighbours). Arrays are indexed [i, j] throughout: a view of a row costs a
+reference count for each row, which is as much as the arithmetic on it.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+# Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
+compiled = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+
+
+@compiled
+def expand(cells, row_of_cells, starts, out):
+    """Copy each cell of one row of cells to the pixels it covers."""
+    if out.shape[0] == 2 * cells.shape[1]:  # pairs, as between two levels: a loop that vectorises
+        for cell in range(cells.shape[1]):
+            out[2 * cell] = cells[row_of_cells, cell]
+            out[2 * cell + 1] = cells[row_of_cells, cell]
+        return
+    for cell in range(cells.shape[1]):
+        value = cells[row_of_cells, cell]
+        for j in range(starts[cell], starts[cell + 1]):
+            out[j] = value
+
+
+@compiled
+def reduce(row, starts, cells, row_of_cells):
+    """Sum a row of pixels over each cell."""
+    if row.shape[0] == 2 * cells.shape[1]:
+        for cell in range(cells.shape[1]):
+            cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
+        return
+    for cell in range(cells.shape[1]):
+        total = 0.0
+        for j in range(starts[cell], starts[cell + 1]):
+            total += row[j]
+        cells[row_of_cells, cell] = total
+
+
+@compiled
+def _accumulate(values, i, measured, has_measured, total):
+    """Add the measured pixels of row i to `total`."""
+    if has_measured:
+        for j in range(total.shape[0]):
+            total[j] += values[i, j] * measured[i, j]
+    else:
+        for j in range(total.shape[0]):
+            total[j] += values[i, j]
+
+
+@compiled
+def _apply(values, i, ratio, change, measured, has_measured):
+    """Eq. 3 on row i: values *= 1 + change (ratio) or values += change, where measured."""
+    if has_measured:
+        if ratio:
+            for j in range(change.shape[0]):
+                values[i, j] += values[i, j] * change[j] * measured[i, j]
+        else:
+            for j in range(change.shape[0]):
+                values[i, j] += change[j] * measured[i, j]
+    elif ratio:
+        for j in range(change.shape[0]):
+            values[i, j] += values[i, j] * change[j]
+    else:
+        for j in range(change.shape[0]):
+            values[i, j] += change[j]
+
+
+# ---- the paper's loop -------------------------------------------------------------------------------------------
+
+
+@compiled
+def _diffuse_row(y, i, wv, wh, lam, out):
+    """Eq. 1 for row i; edges that leave the image have zero weight."""
+    H, W = y.shape
+    a, b = max(i - 1, 0), min(i + 1, H - 1)
+    for j in range(1, W - 1):
+        value = y[i, j]
+        flow = wv[i, j] * (y[a, j] - value) + wv[i + 1, j] * (y[b, j] - value)
+        flow += wh[i, j] * (y[i, j - 1] - value) + wh[i, j + 1] * (y[i, j + 1] - value)
+        out[i, j] = value + lam * flow
+    for j in (0, W - 1):
+        value = y[i, j]
+        flow = wv[i, j] * (y[a, j] - value) + wv[i + 1, j] * (y[b, j] - value)
+        flow += wh[i, j] * (y[i, max(j - 1, 0)] - value) + wh[i, j + 1] * (y[i, min(j + 1, W - 1)] - value)
+        out[i, j] = value + lam * flow
+
+
+@compiled
+def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, has_measured, rows, cols, steps):
+    """Run Eq. 1 and Eq. 3 `steps` times, swapping y and other; return the one that holds the result.
+
+    Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
+    between them for a soft one (iterate.py).
+    """
+    W = y.shape[1]
+    total = np.empty(W, y.dtype)
+    change = np.empty(W, y.dtype)
+    means = np.empty((1, source.shape[1]))
+    lam = y.dtype.type(step)
+    for _ in range(steps):
+        for block in range(source.shape[0]):
+            total[:] = 0
+            for i in range(rows[block], rows[block + 1]):
+                _diffuse_row(y, i, wv, wh, lam, other)
+                _accumulate(other, i, measured, has_measured, total)
+            reduce(total, cols, means, 0)
+            for cell in range(source.shape[1]):
+                if count[block, cell] > 0 and pull[block, cell] > 0:
+                    mean = means[0, cell] / count[block, cell]
+                    wanted = mean + pull[block, cell] * (source[block, cell] - mean)
+                    means[0, cell] = wanted / (mean + epsilon) - 1.0 if ratio else wanted - mean
+                else:
+                    means[0, cell] = 0.0
+            expand(means, 0, cols, change)
+            for i in range(rows[block], rows[block + 1]):
+                _apply(other, i, ratio, change, measured, has_measured)
+        y, other = other, y
+    return y
+
+
+@compiled
+def adjust(y, ratio, source, slack, count, measured, has_measured, rows, cols, lo, hi):
+    """Eq. 3 on the hard cells of block rows lo..hi, so that down(y) = S."""
+    W = y.shape[1]
+    total = np.empty(W)
+    change = np.empty(W)
+    means = np.empty((1, source.shape[1]))
+    for block in range(lo, hi):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            _accumulate(y, i, measured, has_measured, total)
+        reduce(total, cols, means, 0)
+        for cell in range(source.shape[1]):
+            if count[block, cell] > 0 and slack[block, cell] == 0:
+                mean = means[0, cell] / count[block, cell]
+                means[0, cell] = source[block, cell] / mean - 1.0 if ratio else source[block, cell] - mean
+            else:
+                means[0, cell] = 0.0
+        expand(means, 0, cols, change)
+        for i in range(rows[block], rows[block + 1]):
+            _apply(y, i, ratio, change, measured, has_measured)
+
+
+# ---- the linear system: weights, diagonal, right-hand side ------------------------------------------------------
+
+
+@compiled
+def weigh(cv, ch, y, scaled, wv, wh, sd, lo, hi):
+    """Put the weights (c, or c y_p y_n where `scaled`) of pixel rows lo..hi into the bordered arrays, unscaled.
+
+    sd receives the diagonal. A row owns the edges below it.
+    """
+    H, W = sd.shape
+    if lo == 0:
+        for j in range(W):
+            wv[0, j] = 0
+    for i in range(lo, hi):
+        wh[i, 0] = 0
+        wh[i, W] = 0
+        last = i + 1 == H
+        if scaled:
+            for j in range(1, W):
+                wh[i, j] = ch[i, j - 1] * y[i, j - 1] * y[i, j]
+            if not last:
+                for j in range(W):
+                    wv[i + 1, j] = cv[i, j] * y[i, j] * y[i + 1, j]
+        else:
+            for j in range(1, W):
+                wh[i, j] = ch[i, j - 1]
+            if not last:
+                for j in range(W):
+                    wv[i + 1, j] = cv[i, j]
+        if last:
+            for j in range(W):
+                wv[H, j] = 0
+        for j in range(W):
+            sd[i, j] = wh[i, j] + wh[i, j + 1] + wv[i + 1, j]
+        if i > 0:
+            if scaled:  # not from wv[i]: another band may be writing it
+                for j in range(W):
+                    sd[i, j] += cv[i - 1, j] * y[i - 1, j] * y[i, j]
+            else:
+                for j in range(W):
+                    sd[i, j] += cv[i - 1, j]
+
+
+@compiled
+def root(sd, floor, lo, hi):
+    """Replace the diagonal of pixel rows lo..hi by its square root, no smaller than that of `floor`."""
+    least = sd.dtype.type(floor)
+    for i in range(lo, hi):
+        for j in range(sd.shape[1]):
+            sd[i, j] = np.sqrt(max(sd[i, j], least))
+
+
+@compiled
+def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, lo, hi):
+    """Scale the weights of block rows lo..hi to a unit diagonal; fill g and its squared norm s0 in each block."""
+    H, W = sd.shape
+    total = np.empty(W, sd.dtype)
+    for block in range(lo, hi):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            if i + 1 < H:
+                for j in range(W):
+                    wv[i + 1, j] /= sd[i, j] * sd[i + 1, j]
+            for j in range(1, W):
+                wh[i, j] /= sd[i, j - 1] * sd[i, j]
+            if scaled:
+                for j in range(W):
+                    g[i, j] = y[i, j] * y[i, j] / sd[i, j]
+            else:
+                for j in range(W):
+                    g[i, j] = 1 / sd[i, j]
+            if has_measured:
+                for j in range(W):
+                    g[i, j] *= measured[i, j]
+            for j in range(W):
+                total[j] += g[i, j] * g[i, j]
+        reduce(total, cols, s0, block)
+
+
+@compiled
+def _laplacian_row(y, cv, ch, i, out):
+    """Row i of L y."""
+    H, W = y.shape
+    for j in range(W):
+        out[j] = 0
+    if i > 0:
+        for j in range(W):
+            out[j] += cv[i - 1, j] * (y[i, j] - y[i - 1, j])
+    if i + 1 < H:
+        for j in range(W):
+            out[j] += cv[i, j] * (y[i, j] - y[i + 1, j])
+    for j in range(W - 1):
+        out[j] += ch[i, j] * (y[i, j] - y[i, j + 1])
+    for j in range(1, W):
+        out[j] += ch[i, j - 1] * (y[i, j] - y[i, j - 1])
+
+
+@compiled
+def residual_shift(y, cv, ch, sd, r, lo, hi):
+    """Scaled right-hand side of `shift`, -L y, for pixel rows lo..hi."""
+    W = y.shape[1]
+    row = np.empty(W, y.dtype)
+    for i in range(lo, hi):
+        _laplacian_row(y, cv, ch, i, row)
+        for j in range(W):
+            r[i, j] = -row[j] / sd[i, j]
+
+
+@compiled
+def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, r, mu, rows, cols, lo, hi):
+    """Scaled right-hand side of `ratio` in log y, y (mu y - L y), for block rows lo..hi; mu is left in the cells."""
+    W = y.shape[1]
+    row = np.empty(W, y.dtype)
+    flow = np.empty(W, y.dtype)
+    total = np.empty(W, y.dtype)
+    totals = np.empty((1, source.shape[1]))
+    for block in range(lo, hi):
+        flow[:] = 0
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            _laplacian_row(y, cv, ch, i, row)
+            for j in range(W):
+                r[i, j] = row[j]
+            _accumulate(r, i, measured, has_measured, flow)
+            _accumulate(y, i, measured, has_measured, total)
+        reduce(flow, cols, mu, block)
+        reduce(total, cols, totals, 0)
+        for cell in range(source.shape[1]):
+            if count[block, cell] == 0:
+                mu[block, cell] = 0.0
+            elif slack[block, cell] > 0:  # soft: the pull of the measurement, (S - d) / (slack n d)
+                mean = totals[0, cell] / count[block, cell]
+                mu[block, cell] = (source[block, cell] - mean) / (slack[block, cell] * totals[0, cell])
+            else:  # hard: what balances the flow out of the block
+                mu[block, cell] /= totals[0, cell]
+        expand(mu, block, cols, row)
+        for i in range(rows[block], rows[block + 1]):
+            if has_measured:
+                for j in range(W):
+                    r[i, j] = y[i, j] * (row[j] * measured[i, j] * y[i, j] - r[i, j]) / sd[i, j]
+            else:
+                for j in range(W):
+                    r[i, j] = y[i, j] * (row[j] * y[i, j] - r[i, j]) / sd[i, j]
+
+
+@compiled
+def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi):
+    """Scaled right-hand side of the adjoint of `ratio`, y (v - L a + mu a - k), for block rows lo..hi; k in the cells."""
+    W = y.shape[1]
+    row = np.empty(W, y.dtype)
+    push = np.empty(W, y.dtype)
+    flow = np.empty(W, y.dtype)
+    total = np.empty(W, y.dtype)
+    moment = np.empty(W, y.dtype)
+    totals = np.empty((2, source.shape[1]))
+    for block in range(lo, hi):
+        flow[:] = 0
+        total[:] = 0
+        moment[:] = 0
+        expand(mu, block, cols, push)
+        for i in range(rows[block], rows[block + 1]):
+            _laplacian_row(a, cv, ch, i, row)
+            if has_measured:
+                for j in range(W):
+                    r[i, j] = y[i, j] * (v[i, j] - row[j] + push[j] * measured[i, j] * a[i, j])
+                for j in range(W):
+                    moment[j] += measured[i, j] * y[i, j] * a[i, j]
+            else:
+                for j in range(W):
+                    r[i, j] = y[i, j] * (v[i, j] - row[j] + push[j] * a[i, j])
+                for j in range(W):
+                    moment[j] += y[i, j] * a[i, j]
+            _accumulate(r, i, measured, has_measured, flow)
+            _accumulate(y, i, measured, has_measured, total)
+        reduce(flow, cols, k, block)
+        reduce(total, cols, totals, 0)
+        reduce(moment, cols, totals, 1)
+        for cell in range(source.shape[1]):
+            if count[block, cell] == 0:
+                k[block, cell] = 0.0
+            elif slack[block, cell] > 0:
+                weight = slack[block, cell] * totals[0, cell] * totals[0, cell] / source[block, cell]
+                k[block, cell] = totals[1, cell] / weight
+            else:
+                k[block, cell] /= totals[0, cell]
+        expand(k, block, cols, push)
+        for i in range(rows[block], rows[block + 1]):
+            if has_measured:
+                for j in range(W):
+                    r[i, j] = (r[i, j] - y[i, j] * push[j] * measured[i, j]) / sd[i, j]
+            else:
+                for j in range(W):
+                    r[i, j] = (r[i, j] - y[i, j] * push[j]) / sd[i, j]
+
+
+# ---- one conjugate-gradient iteration ---------------------------------------------------------------------------
+
+
+@compiled
+def update(x, r, p, q, g, alpha, s1, rows, cols, lo, hi):
+    """x += alpha p, r -= alpha q; s1 = block sums of g r. Returns r'r of the band."""
+    W = x.shape[1]
+    a = x.dtype.type(alpha)
+    total = np.empty(W, x.dtype)
+    squares = 0.0
+    for block in range(lo, hi):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            part = x.dtype.type(0)
+            for j in range(W):
+                x[i, j] += a * p[i, j]
+                value = r[i, j] - a * q[i, j]
+                r[i, j] = value
+                total[j] += g[i, j] * value
+                part += value * value
+            squares += part
+        reduce(total, cols, s1, block)
+    return squares
+
+
+@compiled
+def _corrected_row(src, g, i, kappa, out):
+    """Row i of src - g kappa, into a row with a border of one."""
+    for j in range(src.shape[1]):
+        out[j + 1] = src[i, j] - g[i, j] * kappa[j]
+
+
+@compiled
+def direction(src, g, kappa, multiplier, wv, wh, p, q, beta, rows, cols, lo, hi):
+    """z = src - g kappa; p = z + beta p; q = K z + g multiplier + beta q. Returns p'q of the band."""
+    H, W = src.shape
+    b = src.dtype.type(beta)
+    above = np.zeros(W + 2, src.dtype)
+    here = np.zeros(W + 2, src.dtype)
+    below = np.zeros(W + 2, src.dtype)
+    take = np.empty(W, src.dtype)
+    push = np.empty(W, src.dtype)
+    product = 0.0
+    first = rows[lo]
+    if first > 0:
+        expand(kappa, lo - 1, cols, take)
+        _corrected_row(src, g, first - 1, take, above)
+    expand(kappa, lo, cols, take)
+    _corrected_row(src, g, first, take, here)
+    for block in range(lo, hi):
+        expand(multiplier, block, cols, push)
+        for i in range(rows[block], rows[block + 1]):
+            if i + 1 == H:
+                below[:] = 0
+            else:
+                if i + 1 == rows[block + 1]:
+                    expand(kappa, block + 1, cols, take)
+                _corrected_row(src, g, i + 1, take, below)
+            # three short loops: with more arrays in one, the compiler gives up on telling them apart
+            for j in range(W):
+                flow = here[j + 1] - wh[i, j] * here[j] - wh[i, j + 1] * here[j + 2]
+                q[i, j] = flow + g[i, j] * push[j] + b * q[i, j]
+            for j in range(W):
+                q[i, j] -= wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1]
+            part = src.dtype.type(0)
+            for j in range(W):
+                value = here[j + 1] + b * p[i, j]
+                p[i, j] = value
+                part += value * q[i, j]
+            product += part
+            above, here, below = here, below, above
+    return product
+
+
+@compiled
+def cell_step(s1, inverse, rr, kappa):
+    """kappa = s1 / (slack + s0) in each cell. Returns r'z = r'r - sum of kappa s1."""
+    total = rr
+    for i in range(s1.shape[0]):
+        for j in range(s1.shape[1]):
+            kappa[i, j] = s1[i, j] * inverse[i, j]
+            total -= kappa[i, j] * s1[i, j]
+    return total
+
+
+# ---- leaving the linear system ----------------------------------------------------------------------------------
+
+
+@compiled
+def retract(y, x, sd, limit, lo, hi):
+    """y *= (1 + u / 8)^8 on pixel rows lo..hi, u = x / sd held within +-limit: a fast exp, positive for u > -8."""
+    bound = y.dtype.type(limit)
+    eighth = y.dtype.type(0.125)
+    one = y.dtype.type(1)
+    for i in range(lo, hi):
+        for j in range(y.shape[1]):
+            u = x[i, j] / sd[i, j]
+            u = bound if u > bound else u
+            u = -bound if u < -bound else u
+            factor = one + eighth * u
+            factor *= factor
+            factor *= factor
+            y[i, j] *= factor * factor
+
+
+@compiled
+def add_unscaled(y, x, sd, lo, hi):
+    """y += x / sd on pixel rows lo..hi."""
+    for i in range(lo, hi):
+        for j in range(y.shape[1]):
+            y[i, j] += x[i, j] / sd[i, j]
+
+
+@compiled
+def add_unscaled_product(a, y, x, sd, lo, hi):
+    """a += y x / sd on pixel rows lo..hi."""
+    for i in range(lo, hi):
+        for j in range(y.shape[1]):
+            a[i, j] += y[i, j] * x[i, j] / sd[i, j]

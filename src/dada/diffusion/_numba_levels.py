@@ -1,0 +1,307 @@
+"""The V-cycle over coarser grids, compiled: restriction, prolongation, and the cycle below the finest grid.
+
+A level holds the same quantities as the finest one (`_numba.py`). Coarse pixels are groups of pixels that never cross
+a block, so that each level has the same blocks and the same constraint; the smoother is one damped Jacobi step that
+honours it. Levels below the finest are packed into flat arrays, so that one call runs them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._numba import compiled, expand, reduce
+
+
+@compiled
+def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
+    """Build the next coarser level: groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]) become one pixel each."""
+    Hc, Wc = sd_c.shape
+    W = sd.shape[1]
+    line = np.empty(W, sd.dtype)
+    side = np.empty(W, sd.dtype)
+    for I in range(Hc):
+        top = prow[I]
+        if I == 0:
+            wv_c[0, :] = 0
+        else:
+            for j in range(W):
+                line[j] = wv[top, j] * sd[top - 1, j] * sd[top, j]
+            reduce(line, pcol, wv_c, I)
+        line[:] = 0
+        side[:] = 0
+        for i in range(top, prow[I + 1]):
+            for j in range(W):
+                line[j] += g[i, j] * sd[i, j]
+            for j in range(1, W):
+                side[j] += wh[i, j] * sd[i, j - 1] * sd[i, j]
+        reduce(line, pcol, g_c, I)
+        for J in range(Wc):
+            wh_c[I, J] = side[pcol[J]]
+        wh_c[I, Wc] = 0
+    wv_c[Hc, :] = 0
+    least = sd.dtype.type(floor)
+    for I in range(Hc):
+        for J in range(Wc):
+            diagonal = wv_c[I, J] + wv_c[I + 1, J] + wh_c[I, J] + wh_c[I, J + 1]
+            sd_c[I, J] = np.sqrt(max(diagonal, least))
+            isd_c[I, J] = 1 / sd_c[I, J]
+            g_c[I, J] *= isd_c[I, J]
+    for I in range(Hc):
+        for J in range(Wc):
+            wv_c[I, J] *= isd_c[max(I - 1, 0), J] * isd_c[I, J]
+            wh_c[I, J] *= isd_c[I, max(J - 1, 0)] * isd_c[I, J]
+
+
+@compiled
+def _smoothed_row(r, g, i, take, omega, out):
+    """Row i of omega (r - g kappa), into a row with a border of one."""
+    for j in range(r.shape[1]):
+        out[j + 1] = omega * (r[i, j] - g[i, j] * take[j])
+
+
+@compiled
+def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, hi):
+    """Smooth once from zero, and sum what is left of the residual over the groups of block rows lo..hi."""
+    H, W = r.shape
+    om = r.dtype.type(omega)
+    above = np.zeros(W + 2, r.dtype)
+    here = np.zeros(W + 2, r.dtype)
+    below = np.zeros(W + 2, r.dtype)
+    take = np.empty(W, r.dtype)
+    push = np.empty(W, r.dtype)
+    line = np.zeros(W, r.dtype)
+    left = np.empty(W, r.dtype)
+    first = rows[lo]
+    group = np.searchsorted(prow, first, side="right") - 1
+    if first > 0:
+        expand(kappa, lo - 1, cols, take)
+        _smoothed_row(r, g, first - 1, take, om, above)
+    expand(kappa, lo, cols, take)
+    _smoothed_row(r, g, first, take, om, here)
+    for block in range(lo, hi):
+        expand(kappa, block, cols, push)
+        for i in range(rows[block], rows[block + 1]):
+            if i + 1 == H:
+                below[:] = 0
+            else:
+                if i + 1 == rows[block + 1]:
+                    expand(kappa, block + 1, cols, take)
+                _smoothed_row(r, g, i + 1, take, om, below)
+            for j in range(W):
+                left[j] = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1] - om * g[i, j] * push[j]
+            for j in range(W):
+                left[j] += r[i, j] - here[j + 1] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
+            for j in range(W):
+                line[j] += sd[i, j] * left[j]
+            if i + 1 == prow[group + 1]:
+                reduce(line, pcol, r_c, group)
+                for J in range(r_c.shape[1]):
+                    r_c[group, J] *= isd_c[group, J]
+                line[:] = 0
+                group += 1
+            above, here, below = here, below, above
+
+
+@compiled
+def _coarse_row(z_c, isd_c, group, pcol, scratch, out):
+    for J in range(z_c.shape[1]):
+        scratch[0, J] = z_c[group, J] * isd_c[group, J]
+    expand(scratch, 0, pcol, out)
+
+
+@compiled
+def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow, pcol, t, s3, lo, hi):
+    """Add the coarse correction to the first smoothing step and smooth again; t lacks only - omega g kappa3.
+
+    `extra` is the multiplier that the coarse correction brings. s3 = block sums of g times the residual before the
+    last smoothing step. Returns r't of the band.
+    """
+    H, W = r.shape
+    om = r.dtype.type(omega)
+    above = np.zeros(W + 2, r.dtype)
+    here = np.zeros(W + 2, r.dtype)
+    below = np.zeros(W + 2, r.dtype)
+    take = np.empty(W, r.dtype)
+    push = np.empty(W, r.dtype)
+    more = np.empty(W, r.dtype)
+    coarse = np.empty(W, r.dtype)
+    scratch = np.empty((1, z_c.shape[1]), r.dtype)
+    total = np.empty(W, r.dtype)
+    left = np.empty(W, r.dtype)
+    product = 0.0
+    first = rows[lo]
+    group = np.searchsorted(prow, first, side="right") - 1
+    if first > 0:
+        expand(kappa, lo - 1, cols, take)
+        _coarse_row(z_c, isd_c, np.searchsorted(prow, first - 1, side="right") - 1, pcol, scratch, coarse)
+        _smoothed_row(r, g, first - 1, take, om, above)
+        for j in range(W):
+            above[j + 1] += sd[first - 1, j] * coarse[j]
+    expand(kappa, lo, cols, take)
+    _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
+    _smoothed_row(r, g, first, take, om, here)
+    for j in range(W):
+        here[j + 1] += sd[first, j] * coarse[j]
+    for block in range(lo, hi):
+        expand(kappa, block, cols, push)
+        expand(extra, block, cols, more)
+        for j in range(W):
+            push[j] = om * push[j] + more[j]
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            if i + 1 == H:
+                below[:] = 0
+            else:
+                if i + 1 == rows[block + 1]:
+                    expand(kappa, block + 1, cols, take)
+                if i + 1 == prow[group + 1]:
+                    group += 1
+                    _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
+                for j in range(W):
+                    below[j + 1] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
+            for j in range(W):
+                left[j] = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1] - g[i, j] * push[j]
+            for j in range(W):
+                left[j] += r[i, j] - here[j + 1] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
+            part = r.dtype.type(0)
+            for j in range(W):
+                value = here[j + 1] + om * left[j]
+                t[i, j] = value
+                part += r[i, j] * value
+            product += part
+            for j in range(W):
+                total[j] += g[i, j] * left[j]
+            above, here, below = here, below, above
+        reduce(total, cols, s3, block)
+    return product
+
+
+@compiled
+def post_cells(s3, inverse, kappa, extra, s1, omega, rt, kappa3, multiplier):
+    """Finish the smoothing in the cells: kappa3, the multiplier of z. Returns r'z = r't - omega sum of kappa3 s1."""
+    total = rt
+    for i in range(s3.shape[0]):
+        for j in range(s3.shape[1]):
+            last = s3[i, j] * inverse[i, j]
+            kappa3[i, j] = omega * last
+            multiplier[i, j] = omega * (kappa[i, j] + last) + extra[i, j]
+            total -= omega * last * s1[i, j]
+    return total
+
+
+@compiled
+def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier, gain, omega):
+    """One V-cycle on the packed levels: from r of the first of them to its correction, left in its t.
+
+    table[l] = H, W, h, w, then offsets of: pixels, wv, wh, cells, rows, cols, groups of rows and of columns for the
+    next level, and last the kind of grid (_levels.py). The multiplier that comes with the correction of the first
+    level is left in the first cells of `multiplier`.
+    """
+    last = table.shape[0] - 1
+    for level in range(table.shape[0]):
+        H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
+        r_l = r[pixel : pixel + H * W].reshape(H, W)
+        g_l = g[pixel : pixel + H * W].reshape(H, W)
+        s_l = s[cell : cell + h * w].reshape(h, w)
+        k_l = kappa[cell : cell + h * w].reshape(h, w)
+        i_l = inverse[cell : cell + h * w].reshape(h, w)
+        rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
+        _cell_kappa(r_l, g_l, s_l, i_l, k_l, rows, cols)
+        if level == last:
+            t_l = t[pixel : pixel + H * W].reshape(H, W)
+            m_l = multiplier[cell : cell + h * w].reshape(h, w)
+            _single_smoothing(r_l, g_l, k_l, omega, rows, cols, t_l, m_l)
+            break
+        Hc, Wc, pixel_c = table[level + 1, 0], table[level + 1, 1], table[level + 1, 4]
+        restrict(
+            r_l,
+            g_l,
+            k_l,
+            wv[at_v : at_v + (H + 1) * W].reshape(H + 1, W),
+            wh[at_h : at_h + H * (W + 1)].reshape(H, W + 1),
+            sd[pixel : pixel + H * W].reshape(H, W),
+            omega,
+            rows,
+            cols,
+            starts[at_prow : at_prow + Hc + 1],
+            starts[at_pcol : at_pcol + Wc + 1],
+            r[pixel_c : pixel_c + Hc * Wc].reshape(Hc, Wc),
+            isd[pixel_c : pixel_c + Hc * Wc].reshape(Hc, Wc),
+            0,
+            h,
+        )
+    for level in range(last - 1, -1, -1):
+        H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
+        Hc, Wc, pixel_c, cell_c = table[level + 1, 0], table[level + 1, 1], table[level + 1, 4], table[level + 1, 7]
+        t_l = t[pixel : pixel + H * W].reshape(H, W)
+        g_l = g[pixel : pixel + H * W].reshape(H, W)
+        s_l = s[cell : cell + h * w].reshape(h, w)
+        k_l = kappa[cell : cell + h * w].reshape(h, w)
+        i_l = inverse[cell : cell + h * w].reshape(h, w)
+        m_l = multiplier[cell : cell + h * w].reshape(h, w)
+        rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
+        extra = np.zeros((h, w))
+        if table[level + 1, 12] == 1:  # one pixel for each cell of this level
+            for i in range(h):
+                for j in range(w):
+                    at = i * w + j
+                    extra[i, j] = gain[at] * t[pixel_c + at] * isd[pixel_c + at]
+        elif table[level + 1, 12] == 0:  # the same blocks
+            extra[:] = multiplier[cell_c : cell_c + h * w].reshape(h, w)
+        prolong(
+            r[pixel : pixel + H * W].reshape(H, W),
+            g_l,
+            k_l,
+            extra,
+            t[pixel_c : pixel_c + Hc * Wc].reshape(Hc, Wc),
+            isd[pixel_c : pixel_c + Hc * Wc].reshape(Hc, Wc),
+            wv[at_v : at_v + (H + 1) * W].reshape(H + 1, W),
+            wh[at_h : at_h + H * (W + 1)].reshape(H, W + 1),
+            sd[pixel : pixel + H * W].reshape(H, W),
+            omega,
+            rows,
+            cols,
+            starts[at_prow : at_prow + Hc + 1],
+            starts[at_pcol : at_pcol + Wc + 1],
+            t_l,
+            s_l,
+            0,
+            h,
+        )
+        last_kappa = np.empty((h, w))
+        post_cells(s_l, i_l, k_l, extra, s_l, omega, 0.0, last_kappa, m_l)
+        take = np.empty(W, t_l.dtype)
+        for block in range(h):
+            expand(last_kappa, block, cols, take)
+            for i in range(rows[block], rows[block + 1]):
+                for j in range(W):
+                    t_l[i, j] -= g_l[i, j] * take[j]
+
+
+@compiled
+def _cell_kappa(r, g, s, inverse, kappa, rows, cols):
+    """kappa = (block sums of g r) / (slack + s0)."""
+    total = np.empty(r.shape[1], r.dtype)
+    for block in range(s.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(r.shape[1]):
+                total[j] += g[i, j] * r[i, j]
+        reduce(total, cols, s, block)
+        for cell in range(s.shape[1]):
+            kappa[block, cell] = s[block, cell] * inverse[block, cell]
+
+
+@compiled
+def _single_smoothing(r, g, kappa, omega, rows, cols, t, multiplier):
+    """The coarsest level: one smoothing step from zero."""
+    W = r.shape[1]
+    om = r.dtype.type(omega)
+    take = np.empty(W, r.dtype)
+    for block in range(kappa.shape[0]):
+        expand(kappa, block, cols, take)
+        for cell in range(kappa.shape[1]):
+            multiplier[block, cell] = omega * kappa[block, cell]
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(W):
+                t[i, j] = om * (r[i, j] - g[i, j] * take[j])

@@ -1,0 +1,115 @@
+"""Which target pixels each source cell covers, and the two maps between the grids: `down` and `up`.
+
+The blocks are a partition of the target grid: each pixel belongs to exactly one cell, the one that holds its centre.
+With integer ratios these are the usual s x s blocks; with any other ratio the blocks differ by one pixel in size.
+(Overlapping windows, as in adaptive pooling, could not be satisfied exactly by adjusting each block on its own.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The partition of an H x W target into the cells of an h x w source; make it with `partition`."""
+
+    source_size: tuple[int, int]  # h, w
+    target_size: tuple[int, int]  # H, W
+    rows: np.ndarray  # [h + 1] first target row of each cell, then H
+    cols: np.ndarray  # [w + 1] first target column of each cell, then W
+
+    @property
+    def uniform(self) -> tuple[int, int] | None:
+        """Block height and width where all blocks are alike (integer ratios), else None."""
+        (h, w), (H, W) = self.source_size, self.target_size
+        return (H // h, W // w) if H % h == 0 and W % w == 0 else None
+
+    @property
+    def area(self) -> np.ndarray:
+        """Number of pixels in each block, [h, w]."""
+        return np.diff(self.rows)[:, None] * np.diff(self.cols)[None, :]
+
+
+@lru_cache(maxsize=64)
+def partition(source_size: tuple[int, int], target_size: tuple[int, int]) -> Blocks:
+    """Return the blocks of a target grid: pixel i of H belongs to cell floor((i + 1/2) h / H).
+
+    Raises:
+        ValueError: a size is not positive, or the target is smaller than the source in some direction.
+    """
+    for name, size in (("source", source_size), ("target", target_size)):
+        if len(size) != 2 or min(size) < 1:
+            raise ValueError(f"{name} size must be two positive numbers (height, width), got {tuple(size)}")
+    if target_size[0] < source_size[0] or target_size[1] < source_size[1]:
+        raise ValueError(
+            f"target {target_size[0]} x {target_size[1]} is smaller than source {source_size[0]} x {source_size[1]}; "
+            "every source cell needs at least one target pixel (height x width): are the two swapped?"
+        )
+    rows, cols = (
+        # the first pixel whose centre is at or beyond k n / cells, in whole numbers
+        (2 * n * np.arange(cells + 1, dtype=np.int64) + cells - 1) // (2 * cells)
+        for cells, n in zip(source_size, target_size, strict=True)
+    )
+    return Blocks(tuple(source_size), tuple(target_size), rows, cols)  # type: ignore[arg-type]
+
+
+def block_sum(target: Tensor, blocks: Blocks) -> Tensor:
+    """Sum [..., H, W] over each block, giving [..., h, w]."""
+    h, w = blocks.source_size
+    if blocks.uniform:
+        sh, sw = blocks.uniform
+        return target.reshape(*target.shape[:-2], h, sh, w, sw).sum(dim=(-3, -1))
+    left, right = (_membership(starts, target.device, target.dtype) for starts in (blocks.rows, blocks.cols))
+    return left.T @ target @ right
+
+
+def spread(cells: Tensor, blocks: Blocks) -> Tensor:
+    """Copy each cell of [..., h, w] to its block, giving [..., H, W]."""
+    if blocks.uniform:
+        sh, sw = blocks.uniform
+        h, w = blocks.source_size
+        expanded = cells[..., :, None, :, None].expand(*cells.shape[:-2], h, sh, w, sw)
+        return expanded.reshape(*cells.shape[:-2], *blocks.target_size)
+    rows, cols = (
+        torch.from_numpy(np.repeat(np.arange(len(starts) - 1), np.diff(starts))).to(cells.device)
+        for starts in (blocks.rows, blocks.cols)
+    )
+    return cells.index_select(-2, rows).index_select(-1, cols)
+
+
+def down(target: Tensor, source_size: tuple[int, int], coverage: Tensor | None = None) -> Tensor:
+    """Average the target over each source cell (the paper's `down`, Eq. 3).
+
+    Args:
+        target: [..., H, W].
+        source_size: (h, w), no larger than (H, W).
+        coverage: bool, broadcastable to `target`; only the pixels that are True count.
+
+    Returns:
+        [..., h, w]; NaN where `coverage` leaves a cell without any pixel.
+    """
+    blocks = partition(tuple(source_size), tuple(target.shape[-2:]))  # type: ignore[arg-type]
+    if coverage is None:
+        area = torch.from_numpy(blocks.area).to(target)
+        return block_sum(target, blocks) / area
+    counted = coverage.expand_as(target)
+    total = block_sum(torch.where(counted, target, torch.zeros_like(target)), blocks)
+    return total / block_sum(counted.to(target.dtype), blocks)
+
+
+def up(source: Tensor, target_size: tuple[int, int]) -> Tensor:
+    """Copy each source cell to the target pixels of its block: nearest-neighbour upsampling (`up`, Eq. 3)."""
+    return spread(source, partition(tuple(source.shape[-2:]), tuple(target_size)))  # type: ignore[arg-type]
+
+
+def _membership(starts: np.ndarray, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """[pixels, cells] matrix with a one where the pixel belongs to the cell."""
+    cells = len(starts) - 1
+    index = torch.from_numpy(np.repeat(np.arange(cells), np.diff(starts)))
+    return torch.nn.functional.one_hot(index, cells).to(device=device, dtype=dtype)

@@ -1,0 +1,128 @@
+"""What the target must agree with: which cells are measured, over which pixels, and how firmly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .blocks import Blocks, block_sum, partition, spread
+from .coefficients import Coefficients
+
+Adjust = Literal["ratio", "shift"]
+
+
+@dataclass
+class Constraint:
+    """The measurement of N = B K images, checked and in one form."""
+
+    blocks: Blocks
+    source: Tensor  # [N, h, w], zero where not measured
+    weight: Tensor  # [N, h, w] in [0, inf]: infinite = hard, 0 = not measured
+    count: Tensor  # [N, h, w] measured pixels of each cell, 0 where not measured
+    measured: Tensor | None  # [N, H, W] bool, the pixels that take part; None: all of them
+
+    @property
+    def hard(self) -> Tensor:
+        """Cells that must be met exactly, [N, h, w] bool."""
+        return torch.isinf(self.weight) & (self.count > 0)
+
+    def down(self, target: Tensor) -> Tensor:
+        """Mean of the measured pixels of each cell, [N, h, w]; 0 where not measured."""
+        taken = target if self.measured is None else target * self.measured
+        return block_sum(taken, self.blocks) / self.count.clamp(min=1) * (self.count > 0)
+
+
+def check(
+    source: Tensor,
+    coefficients: Coefficients,
+    adjust: Adjust,
+    mask: Tensor | None,
+    coverage: Tensor | None,
+    weight: Tensor | None,
+) -> Constraint:
+    """Check shapes and values once, for the loop and the solver alike, and bring them to one form.
+
+    Raises:
+        ValueError: what was given, what was expected, and what to do.
+    """
+    if adjust not in ("ratio", "shift"):
+        raise ValueError(f'adjust must be "ratio" or "shift", got {adjust!r}')
+    if source.ndim != 4 or 0 in source.shape:
+        raise ValueError(f"source must be [B, K, h, w] with no empty dimension, got shape {tuple(source.shape)}")
+    if source.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"source must be float32 or float64, got {source.dtype}; convert it with .float()")
+    _check_coefficients(source, coefficients)
+    blocks = partition(tuple(source.shape[-2:]), coefficients.size)  # type: ignore[arg-type]
+    images = source.shape[0] * source.shape[1]
+
+    detached = source.detach()
+    strength = torch.full_like(detached, torch.inf)
+    if weight is not None:
+        strength = _expand("weight", weight, source.shape).to(source.dtype)
+        if not bool((strength.detach() >= 0).all()):
+            raise ValueError("weight must be >= 0 (0: no measurement, infinite: exact), got negative values or NaN")
+    if mask is not None:
+        strength = torch.where(_expand("mask", mask, source.shape).bool(), strength, torch.zeros_like(strength))
+    measured = None
+    if coverage is not None:
+        size = (source.shape[0], source.shape[1], *coefficients.size)
+        measured = _expand("coverage", coverage, size).bool().reshape(images, *coefficients.size)
+    cells = (images, *blocks.source_size)
+    strength = strength.reshape(cells)
+    count = torch.from_numpy(blocks.area).to(detached).expand(cells)
+    if measured is not None:
+        count = block_sum(measured.to(source.dtype), blocks)
+    count = torch.where(strength > 0, count, torch.zeros_like(count))
+    strength = torch.where(count > 0, strength, torch.zeros_like(strength))
+    if measured is None and not bool((count > 0).all()):
+        measured = torch.ones(images, *coefficients.size, dtype=torch.bool, device=source.device)
+    if measured is not None:
+        measured = measured & spread(count > 0, blocks)
+    values = source.reshape(cells)
+    _check_values(values.detach(), count > 0, adjust)
+    values = torch.where(count > 0, values, torch.zeros_like(values))
+    return Constraint(blocks, values, strength, count, measured)
+
+
+def _check_coefficients(source: Tensor, coefficients: Coefficients) -> None:
+    vertical, horizontal = coefficients
+    H, W = coefficients.size
+    B = source.shape[0]
+    if vertical.shape != (B, H - 1, W) or horizontal.shape != (B, H, W - 1):
+        raise ValueError(
+            f"coefficients must be [B, H - 1, W] and [B, H, W - 1] with B = {B} as in source, "
+            f"got {tuple(vertical.shape)} and {tuple(horizontal.shape)}"
+        )
+    for name, c in (("vertical", vertical), ("horizontal", horizontal)):
+        if c.dtype != source.dtype or c.device != source.device:
+            raise ValueError(
+                f"{name} coefficients are {c.dtype} on {c.device}, source is {source.dtype} on {source.device}; "
+                "convert one to the other"
+            )
+        if c.numel() and not bool(((c.detach() >= 0) & torch.isfinite(c.detach())).all()):
+            raise ValueError(f"{name} coefficients must be finite and >= 0; are there NaN in the guide's features?")
+
+
+def _expand(name: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
+    try:
+        return given.expand(shape)
+    except RuntimeError:
+        raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}") from None
+
+
+def _check_values(source: Tensor, used: Tensor, adjust: Adjust) -> None:
+    """Every image has a measurement; the measured cells are finite, and positive for `ratio`."""
+    if not bool(used.flatten(1).any(dim=1).all()):
+        raise ValueError("an image has no measured cell at all (mask, coverage and weight leave none)")
+    odd = int((used & ~torch.isfinite(source)).sum())
+    if odd:
+        raise ValueError(f"{odd} measured source cells are NaN or infinite; leave them out with mask=isfinite(source)")
+    low = source[used].min()
+    if adjust == "ratio" and not bool(low > 0):
+        raise ValueError(
+            f'adjust="ratio" needs positive measurements, the least given is {float(low):g}; use adjust="shift", '
+            "which takes any value, or mask cells whose 0 means no measurement"
+        )

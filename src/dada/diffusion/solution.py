@@ -1,0 +1,63 @@
+"""What a solve returns: the image, and an honest account of how it was reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .constraint import Constraint
+
+
+class ConvergenceWarning(UserWarning):
+    """A solve ended before it reached its tolerance."""
+
+
+@dataclass
+class Solution:
+    """The target and how it was reached. Shapes: B samples, K channels.
+
+    Attributes:
+        values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not.
+        iterations: [B, K] steps of the loop, or iterations of the solver.
+        residual: [B, K] what is left to do. For the solver, the estimated energy norm of the error relative to that
+            of the nearest-neighbour image; for the loop, the largest change in the last step relative to the range of
+            the source.
+        misfit_max: [B, K] largest |down(values) - source| over measured cells.
+        misfit_mean: [B, K] mean of the same.
+        converged: [B, K] bool, whether the tolerance was reached.
+        reason: why it stopped, in words, for each image.
+    """
+
+    values: Tensor
+    iterations: Tensor
+    residual: Tensor
+    misfit_max: Tensor
+    misfit_mean: Tensor
+    converged: Tensor
+    reason: list[str]
+
+
+def summarise(
+    values: Tensor,  # [N, H, W]
+    constraint: Constraint,
+    shape: tuple[int, int],  # B, K
+    iterations: Tensor,
+    residual: Tensor,
+    converged: Tensor,
+    reason: list[str],
+) -> Solution:
+    """Measure the misfit and bring everything to [B, K]."""
+    with torch.no_grad():
+        used = constraint.count > 0
+        wide = values.detach().double()
+        measured = constraint
+        misfit = (measured.down(wide) - constraint.source.detach().double()).abs() * used
+        largest = misfit.flatten(1).amax(dim=1)
+        mean = misfit.flatten(1).sum(dim=1) / used.flatten(1).sum(dim=1)
+    return Solution(
+        values.reshape(*shape, *values.shape[-2:]),
+        *(v.reshape(shape) for v in (iterations, residual, largest, mean, converged)),
+        reason,
+    )

@@ -1,0 +1,234 @@
+"""Where the paper's loop ends, computed directly. Both adjustments come down to one kind of linear system.
+
+The loop (iterate.py) stands still where the flow out of every pixel is given back by the adjustment. With L the graph
+Laplacian of the coefficients, m_p = 1 for the measured pixels of block b and n_b their number:
+
+    shift   (L y)_p = m_p mu_b          ratio   (L y)_p = m_p mu_b y_p          and in both   down(y)_b = S_b
+
+A soft cell of weight w_b replaces the last equation by  n_b mu_b = w_b (S_b - down(y)_b)  for `shift` and
+n_b mu_b down(y)_b = w_b (S_b - down(y)_b)  for `ratio`: the flux into the block pays for the misfit.
+
+**The saddle system.** With positive edge weights K, a vector g in each block and a slack in each cell, solve
+
+    K x + g k_b = f,    (sum over the block of g x) - slack_b k_b = 0
+
+by conjugate gradients. The preconditioner is diag(K) under the same constraint (the case slack = 0 is a projection,
+slack = infinity drops the constraint, and anything between is the Sherman-Morrison formula):
+
+    z = M^-1 (r - g kappa_b),   kappa_b = (sum g M^-1 r) / (slack_b + sum g M^-1 g)
+
+The multiplier of every search direction follows from its recurrence, so hard, soft and unmeasured cells run through
+the same code without a large or a small number anywhere. The system is scaled to a unit diagonal at the start; an
+iteration is then two passes over memory: `update` (x, r, block sums) and `direction` (p, q = K p by its recurrence).
+For large blocks, and for regions without hard cells, the preconditioner is a V-cycle over aggregated pixels instead.
+
+**shift** is one such system: K = L, g = m, slack = n^2 / w, f = -L y0 from any feasible y0.
+
+**ratio** in u = log y: the flow divided by y, f_p = sum c_pn (1 - exp(u_n - u_p)), must be constant in each block. Its
+derivative is Y^-2 K with K the *symmetric* Laplacian of the weights c_pn y_p y_n, whatever y is; so each Newton step is
+a saddle system with g = m y^2, followed by the exact adjustment (Eq. 3). (The exact Newton step would hold sum(y x) = 0
+instead of sum(y^2 x) = 0; the adjustment that follows makes up for it, and conjugate gradients stay usable.) Values
+stay positive by construction. Freezing mu y instead, in y itself, diverges where S varies by more than a few times
+between neighbouring cells.
+
+**The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
+`tolerance` times the same norm of the nearest-neighbour image up(S): a measure that does not depend on the start.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .blocks import block_sum
+from .coefficients import Coefficients
+from .constraint import Constraint
+from .solution import ConvergenceWarning
+
+# Reduction of the residual within one Newton step of `ratio`, and the largest change of log y in one.
+INNER_REDUCTION = 0.05
+STEP_LIMIT = 2.0
+ROUNDS = 60
+
+Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
+
+
+class System(Protocol):
+    """A saddle system and the state of its solution: compiled for one image (_cpu.py), torch for a batch (_torch.py)."""
+
+    # -- conjugate gradients
+    def begin(self) -> Scalar:
+        """Set x = 0 and the search direction to none; return r'z."""
+        ...
+
+    def direction(self, beta: Scalar) -> Scalar:
+        """Take the next search direction; return p'Kp."""
+        ...
+
+    def step(self, alpha: Scalar) -> Scalar:
+        """Move along it; return the new r'z."""
+        ...
+
+    # -- scalars
+    def divide(self, a: Scalar, b: Scalar) -> Scalar:
+        """Return a / b, and 0 where b is not positive."""
+        ...
+
+    def any(self, condition: Scalar) -> bool: ...
+
+    def least(self, a: Scalar, b: Scalar) -> Scalar: ...
+
+    def most(self, a: Scalar, b: Scalar) -> Scalar: ...
+
+    # -- shift
+    def assemble(self, y: Any) -> None:
+        """Build the system: of `shift` where y is None, else of the Newton step of `ratio` at y."""
+        ...
+
+    def shift_residual(self, y: Any) -> None:
+        """Take -L y as the right-hand side."""
+        ...
+
+    def right_hand_side(self, f: Any) -> None: ...
+
+    def add_to(self, y: Any) -> None:
+        """y += x."""
+        ...
+
+    # -- ratio
+    def linearise(self) -> Scalar:
+        """Build the system at the present y, with its right-hand side; return r'z."""
+        ...
+
+    def retract(self) -> None:
+        """y <- y exp(x), then Eq. 3 on hard cells."""
+        ...
+
+    def keep(self, better: Scalar) -> None:
+        """Remember y as the best so far where `better`."""
+        ...
+
+    def recall(self) -> None:
+        """Go back to the best y."""
+        ...
+
+    def adjoint_residual(self, a: Any, v: Any) -> Scalar:
+        """Take what is left of the adjoint equation at a as the right-hand side; return r'z."""
+        ...
+
+    def add_adjoint(self, a: Any) -> None:
+        """a += y x."""
+        ...
+
+
+def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+    """Reduce r'z from `rz` (as `begin` returned it) below `target`.
+
+    Returns:
+        The last r'z and the number of iterations, at most `limit`.
+    """
+    beta = 0.0 * rz
+    count = 0 * (rz > target)
+    best = rz
+    for _ in range(limit):
+        active = rz > target
+        if not system.any(active):
+            break
+        energy = system.direction(beta)
+        new = system.step(system.divide(rz, energy) * active)
+        count = count + active
+        beta = system.divide(new, rz) * active
+        rz = new
+        # Rounding has the last word: once r'z has risen far above its best, it will not come back.
+        if not system.any(active & (rz < 1e4 * best)):
+            break
+        best = system.least(best, rz)
+    return rz, count
+
+
+def newton(system: System, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+    """Solve `ratio` from the system's present y until r'z falls below `target`; at most `limit` inner iterations.
+
+    Returns:
+        r'z of the best y, which the system holds, and the iterations spent.
+    """
+    best, spent = None, 0
+    for _ in range(ROUNDS):
+        rz = system.linearise()
+        better = (rz == rz) if best is None else rz < best
+        system.keep(better)
+        best = rz if best is None else system.least(best, rz)
+        if not system.any((best > target) & (spent < limit)):
+            break
+        inner = system.most(target, INNER_REDUCTION**2 * rz)
+        _, count = conjugate_gradients(system, rz, inner, limit)
+        spent = spent + count
+        system.retract()
+    system.recall()
+    return best, spent
+
+
+def shift(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+    """Solve `shift` from y, which is changed in place. Returns the last r'z and the iterations."""
+    system.assemble(None)
+    system.shift_residual(y)
+    rz, count = conjugate_gradients(system, system.begin(), target, limit)
+    system.add_to(y)
+    return rz, count
+
+
+def shift_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) -> tuple[Scalar, Scalar]:
+    """Solve L a + k = v under the constraint; a comes in as zeros. Returns r'z relative to its start, iterations."""
+    system.assemble(None)
+    system.right_hand_side(v)
+    first = system.begin()
+    rz, count = conjugate_gradients(system, first, tolerance**2 * first, limit)
+    system.add_to(a)
+    return system.divide(rz, first), count
+
+
+def ratio_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) -> tuple[Scalar, Scalar]:
+    """Solve (L - mu) a + k = v with sum(y a) = 0, by the transpose of the Newton iteration, at the y the system holds."""
+    system.linearise()
+    first, spent, best = None, 0, None
+    for _ in range(ROUNDS):
+        rz = system.adjoint_residual(a, v)
+        if first is None:
+            first = best = rz
+        target = tolerance**2 * first
+        if not system.any((rz > target) & (rz <= 100 * best) & (spent < limit)):
+            break
+        best = system.least(best, rz)
+        inner = system.most(target, INNER_REDUCTION**2 * rz)
+        _, count = conjugate_gradients(system, rz, inner, limit)
+        spent = spent + count
+        system.add_adjoint(a)
+    return system.divide(rz, first), spent
+
+
+def laplacian(y: Tensor, c: Coefficients) -> Tensor:
+    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [N, H, W]."""
+    pad = torch.nn.functional.pad
+    flow_v, flow_h = c.vertical * y.diff(dim=-2), c.horizontal * y.diff(dim=-1)
+    return pad(flow_v, (0, 0, 1, 0)) - pad(flow_v, (0, 0, 0, 1)) + pad(flow_h, (1, 0)) - pad(flow_h, (0, 1))
+
+
+def shift_flux(a: Tensor, v: Tensor, c: Coefficients, constraint: Constraint) -> Tensor:
+    """dloss/dS of `shift`: what the adjoint leaves of v in each measured block, [N, h, w]."""
+    left = v - laplacian(a, c)
+    if constraint.measured is not None:
+        left = left * constraint.measured
+    return block_sum(left, constraint.blocks) * (constraint.count > 0)
+
+
+def warn_adjoint(left: float, tolerance: float) -> None:
+    """Say so where the gradient is less exact than the tolerance; `left` is the share of r'z that remains."""
+    if left > tolerance**2:
+        warnings.warn(
+            f"gradient of the equilibrium not reached: relative residual {left**0.5:.1e}, tolerance {tolerance:g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )

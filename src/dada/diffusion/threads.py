@@ -1,0 +1,36 @@
+"""Threads for the compiled passes, which hold no lock: one image each, or bands of one large image."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+# Below this many pixels a second thread costs more than it brings.
+LARGE = 1 << 19
+
+
+@lru_cache(maxsize=4)
+def _pool(workers: int, process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="dada")
+
+
+def pool() -> tuple[ThreadPoolExecutor | None, int]:
+    """The threads to use, as many as torch does (`torch.set_num_threads`), and their number."""
+    workers = torch.get_num_threads()
+    # keyed by the process: threads do not survive a fork (data loaders)
+    return (_pool(workers, os.getpid()), workers) if workers > 1 else (None, 1)
+
+
+def each(run: Callable[[int], T], images: int) -> list[T]:
+    """Run on each image, several at a time."""
+    workers, count = pool()
+    if workers is None or images == 1:
+        return [run(n) for n in range(images)]
+    return list(workers.map(run, range(images)))
