@@ -16,9 +16,8 @@ from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
 from .blocks import Blocks
 from .coefficients import Coefficients
 from .constraint import Constraint
-from .solver import STEP_LIMIT
 
-FLOOR = 1e-20  # least diagonal, as a share of the largest: pixels with no edge at all keep a finite scale
+TINY = 1e-30  # stands for the diagonal of a pixel without any edge
 
 
 @dataclass
@@ -61,12 +60,13 @@ class CpuSystem:
         kind = cv.dtype
         self.wv, self.wh = np.empty((H + 1, W), kind), np.empty((H, W + 1), kind)
         self.sd, self.g, self.x, self.r, self.p, self.q = (np.empty((H, W), kind) for _ in range(6))
-        self.s0, self.s1, self.kappa, self.mu, self.inverse = (np.empty(self.cells) for _ in range(5))
-        hard = (measurement.slack == 0) & (measurement.count > 0)
+        self.s0, self.s1, self.kappa, self.fold, self.multiplier = (np.empty(self.cells) for _ in range(5))
+        self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
+        self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.hierarchy = Hierarchy(blocks, not hard.all(), kind) if worth_it(blocks, hard) else None
         if self.hierarchy:
             self.t = np.empty((H, W), kind)
-            self.kappa3, self.multiplier, self.s3 = (np.empty(self.cells) for _ in range(3))
+            self.kappa3, self.s3 = np.empty(self.cells), np.empty(self.cells)
 
     # ---- threads
 
@@ -90,8 +90,8 @@ class CpuSystem:
         value = self.sd if y is None else y
         taken, has = measurement.compiled
         self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
-        self.floor = FLOOR * float(self.sd.max()) or 1.0
-        self._rows(lambda lo, hi: _numba.root(self.sd, self.floor, lo, hi))
+        share = float(np.finfo(self.sd.dtype).eps)
+        self._bands(lambda lo, hi: _numba.root(self.sd, measurement.count, share, TINY, *self.parts, lo, hi))
         self._bands(
             lambda lo, hi: _numba.normalise(
                 self.wv, self.wh, self.sd, value, scaled, taken, has, self.g, self.s0, *self.parts, lo, hi
@@ -103,7 +103,7 @@ class CpuSystem:
         slack = np.where(measurement.count > 0, slack, np.inf)
         self.inverse[:] = reciprocal(slack + self.s0)
         if self.hierarchy:
-            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, self.floor)
+            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY)
 
     def _squares_over_mean(self, y: np.ndarray) -> np.ndarray:
         """mean(y^2) down(y) / S of each soft cell: turns the slack of down(y) into that of sum(y^2 x)."""
@@ -121,17 +121,18 @@ class CpuSystem:
         self.x[:] = 0
         self.p[:] = 0
         self.q[:] = 0
+        self.fold[:] = 0
         return self.step(0.0)
 
     def step(self, alpha: float) -> float:
         rr = sum(
             self._bands(
                 lambda lo, hi: _numba.update(
-                    self.x, self.r, self.p, self.q, self.g, alpha, self.s1, *self.parts, lo, hi
+                    self.x, self.r, self.p, self.q, self.g, alpha, self.fold, self.s1, *self.parts, lo, hi
                 )
             )
         )
-        rz = _numba.cell_step(self.s1, self.inverse, rr, self.kappa)
+        rz = _numba.cell_step(self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier)
         return self._cycle() if self.hierarchy else rz
 
     def _cycle(self) -> float:
@@ -153,18 +154,18 @@ class CpuSystem:
                 )
             )
         )  # fmt: skip
-        return _numba_levels.post_cells(
+        rz = _numba_levels.post_cells(
             self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
         )
+        self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
+        return rz
 
     def direction(self, beta: float) -> float:
-        src, kappa, multiplier = (
-            (self.t, self.kappa3, self.multiplier) if self.hierarchy else (self.r, self.kappa, self.kappa)
-        )
+        src, kappa = (self.t, self.kappa3) if self.hierarchy else (self.r, self.kappa)
         return sum(
             self._bands(
                 lambda lo, hi: _numba.direction(
-                    src, self.g, kappa, multiplier, self.wv, self.wh, self.p, self.q, beta, *self.parts, lo, hi
+                    src, self.g, kappa, self.multiplier, self.wv, self.wh, self.p, self.q, beta, *self.parts, lo, hi
                 )
             )
         )
@@ -183,7 +184,10 @@ class CpuSystem:
     def right_hand_side(self, f: np.ndarray) -> None:
         """Take f, zero where a pixel has no edge at all (its value does not depend on the coefficients)."""
         np.divide(f, self.sd, out=self.r)
-        self.r[self.sd <= 1.001 * np.sqrt(self.floor)] = 0
+        self.r[self._isolated()] = 0
+
+    def _isolated(self) -> np.ndarray:
+        return (self.wv[:-1] + self.wv[1:] + self.wh[:, :-1] + self.wh[:, 1:]) == 0
 
     def add_to(self, y: np.ndarray) -> None:
         """y += x."""
@@ -194,8 +198,13 @@ class CpuSystem:
         self.y = y
         self.best = np.empty_like(y)
 
-    def linearise(self) -> float:
+    def linearise(self, as_shift: bool = False) -> float:
         m = self.measurement
+        self.relative = not as_shift
+        if as_shift:
+            self.assemble(None)
+            self.shift_residual(self.y)
+            return self.begin()
         self.assemble(self.y)
         self._bands(
             lambda lo, hi: _numba.residual_ratio(
@@ -206,8 +215,13 @@ class CpuSystem:
         return self.begin()
 
     def retract(self) -> None:
-        self._rows(lambda lo, hi: _numba.retract(self.y, self.x, self.sd, STEP_LIMIT, lo, hi))
+        self._rows(lambda lo, hi: _numba.retract(self.y, self.x, self.sd, self.relative, lo, hi))
         self.adjust(self.y)
+
+    def halve(self, where: bool) -> None:
+        if where:
+            np.sqrt(self.y * self.best, out=self.y)
+            self.adjust(self.y)
 
     def keep(self, better: bool) -> None:
         if better:
@@ -226,7 +240,7 @@ class CpuSystem:
                 self.r, self.k, *self.parts, lo, hi,
             )
         )  # fmt: skip
-        self.r[self.sd <= 1.001 * np.sqrt(self.floor)] = 0
+        self.r[self._isolated()] = 0
         return self.begin()
 
     def add_adjoint(self, a: np.ndarray) -> None:

@@ -196,12 +196,30 @@ def weigh(cv, ch, y, scaled, wv, wh, sd, lo, hi):
 
 
 @compiled
-def root(sd, floor, lo, hi):
-    """Replace the diagonal of pixel rows lo..hi by its square root, no smaller than that of `floor`."""
-    least = sd.dtype.type(floor)
-    for i in range(lo, hi):
-        for j in range(sd.shape[1]):
-            sd[i, j] = np.sqrt(max(sd[i, j], least))
+def root(sd, count, share, tiny, rows, cols, lo, hi):
+    """Replace the diagonal of block rows lo..hi by its square root.
+
+    In a measured block no entry stays below `share` of the largest: a pixel with hardly any edge would otherwise
+    dominate the constraint by more digits than there are. Elsewhere only zero is kept away from.
+    """
+    W = sd.shape[1]
+    line = np.empty(W, sd.dtype)
+    least = np.empty((1, count.shape[1]))
+    for block in range(lo, hi):
+        line[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(W):
+                line[j] = sd[i, j] if sd[i, j] > line[j] else line[j]
+        for cell in range(count.shape[1]):
+            largest = 0.0
+            if count[block, cell] > 0:
+                for j in range(cols[cell], cols[cell + 1]):
+                    largest = max(largest, line[j])
+            least[0, cell] = max(share * largest, tiny)
+        expand(least, 0, cols, line)
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(W):
+                sd[i, j] = np.sqrt(sd[i, j] if sd[i, j] > line[j] else line[j])
 
 
 @compiled
@@ -351,19 +369,26 @@ def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, ha
 
 
 @compiled
-def update(x, r, p, q, g, alpha, s1, rows, cols, lo, hi):
-    """x += alpha p, r -= alpha q; s1 = block sums of g r. Returns r'r of the band."""
+def update(x, r, p, q, g, alpha, fold, s1, rows, cols, lo, hi):
+    """x += alpha p, r -= alpha q + g fold; s1 = block sums of g r. Returns r'r of the band.
+
+    In a hard cell r matters only up to a multiple of g; taking the last one out (`fold`) keeps r small, and r'z free
+    of cancellation.
+    """
     W = x.shape[1]
     a = x.dtype.type(alpha)
     total = np.empty(W, x.dtype)
+    take = np.empty(W, x.dtype)
     squares = 0.0
     for block in range(lo, hi):
         total[:] = 0
+        expand(fold, block, cols, take)
         for i in range(rows[block], rows[block + 1]):
             part = x.dtype.type(0)
             for j in range(W):
                 x[i, j] += a * p[i, j]
-                value = r[i, j] - a * q[i, j]
+            for j in range(W):
+                value = r[i, j] - a * q[i, j] - g[i, j] * take[j]
                 r[i, j] = value
                 total[j] += g[i, j] * value
                 part += value * value
@@ -422,12 +447,17 @@ def direction(src, g, kappa, multiplier, wv, wh, p, q, beta, rows, cols, lo, hi)
 
 
 @compiled
-def cell_step(s1, inverse, rr, kappa):
-    """kappa = s1 / (slack + s0) in each cell. Returns r'z = r'r - sum of kappa s1."""
+def cell_step(s1, inverse, hard, rr, kappa, fold, multiplier):
+    """kappa = s1 / (slack + s0) in each cell: to be folded out of r if hard, else the multiplier of z.
+
+    Returns r'z = r'r - sum of kappa s1.
+    """
     total = rr
     for i in range(s1.shape[0]):
         for j in range(s1.shape[1]):
             kappa[i, j] = s1[i, j] * inverse[i, j]
+            fold[i, j] = kappa[i, j] if hard[i, j] else 0.0
+            multiplier[i, j] = kappa[i, j] - fold[i, j]
             total -= kappa[i, j] * s1[i, j]
     return total
 
@@ -436,20 +466,18 @@ def cell_step(s1, inverse, rr, kappa):
 
 
 @compiled
-def retract(y, x, sd, limit, lo, hi):
-    """y *= (1 + u / 8)^8 on pixel rows lo..hi, u = x / sd held within +-limit: a fast exp, positive for u > -8."""
-    bound = y.dtype.type(limit)
-    eighth = y.dtype.type(0.125)
+def retract(y, x, sd, relative, lo, hi):
+    """y *= 1 + u on pixel rows lo..hi, u = x / sd, a change relative to y (or, if not `relative`, to be divided by it).
+
+    Below -1/2 the factor goes on as -1 / (4 u), so y stays positive.
+    """
     one = y.dtype.type(1)
+    quarter = y.dtype.type(0.25)
+    half = y.dtype.type(0.5)
     for i in range(lo, hi):
         for j in range(y.shape[1]):
-            u = x[i, j] / sd[i, j]
-            u = bound if u > bound else u
-            u = -bound if u < -bound else u
-            factor = one + eighth * u
-            factor *= factor
-            factor *= factor
-            y[i, j] *= factor * factor
+            u = x[i, j] / (sd[i, j] if relative else sd[i, j] * y[i, j])
+            y[i, j] *= one + u if u > -half else quarter / max(-u, half)
 
 
 @compiled

@@ -48,9 +48,7 @@ from .coefficients import Coefficients
 from .constraint import Constraint
 from .solution import ConvergenceWarning
 
-# Reduction of the residual within one Newton step of `ratio`, and the largest change of log y in one.
-INNER_REDUCTION = 0.05
-STEP_LIMIT = 2.0
+INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
 ROUNDS = 60
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
@@ -99,12 +97,16 @@ class System(Protocol):
         ...
 
     # -- ratio
-    def linearise(self) -> Scalar:
-        """Build the system at the present y, with its right-hand side; return r'z."""
+    def linearise(self, as_shift: bool = False) -> Scalar:
+        """Build the Newton system at the present y (or that of `shift`), with its right-hand side; return r'z."""
         ...
 
     def retract(self) -> None:
-        """y <- y exp(x), then Eq. 3 on hard cells."""
+        """y <- y (1 + x), kept positive, then Eq. 3 on hard cells."""
+        ...
+
+    def halve(self, where: Scalar) -> None:
+        """Go back half the way to the best y."""
         ...
 
     def keep(self, better: Scalar) -> None:
@@ -152,21 +154,31 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
 def newton(system: System, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
     """Solve `ratio` from the system's present y until r'z falls below `target`; at most `limit` inner iterations.
 
+    The first step is that of `shift`, which is convex and cannot go far wrong; a later one that makes things worse
+    is halved.
+
     Returns:
         r'z of the best y, which the system holds, and the iterations spent.
     """
-    best, spent = None, 0
-    for _ in range(ROUNDS):
-        rz = system.linearise()
-        better = (rz == rz) if best is None else rz < best
-        system.keep(better)
-        best = rz if best is None else system.least(best, rz)
-        if not system.any((best > target) & (spent < limit)):
-            break
+    best = rz = system.linearise(as_shift=True)
+    spent, halvings = 0, 0
+    for round_ in range(ROUNDS):
         inner = system.most(target, INNER_REDUCTION**2 * rz)
         _, count = conjugate_gradients(system, rz, inner, limit)
         spent = spent + count
         system.retract()
+        rz = system.linearise()
+        if round_ == 0:
+            best = rz
+            system.keep(rz == rz)
+        while system.any(rz > 2 * best) and halvings < ROUNDS:
+            system.halve(rz > 2 * best)
+            rz = system.linearise()
+            halvings += 1
+        system.keep(rz < best)
+        best = system.least(best, rz)
+        if not system.any((best > target) & (spent < limit)):
+            break
     system.recall()
     return best, spent
 

@@ -1,0 +1,214 @@
+"""TIFF by way of GDAL: any number of bands, georeference and nodata."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dada.errors import InputError
+from dada.io.quiet import captured_output, one_line
+from dada.io.raster import Georeference, ImageWarning, Raster, Role
+from dada.io.size import check_ratio, check_size
+
+_LOSSY = {"JPEG", "YCBCR JPEG", "WEBP", "JXL"}
+# pixels that a stored byte can hold at most, by compression; 8 without, as GDAL unpacks single bits
+_RATIOS = {None: 8, "PACKBITS": 128 * 8, "DEFLATE": 1032 * 8, "LZW": 4096 * 8}
+_WRITABLE = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64")
+
+
+def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
+    """Read all bands, or the band numbered `key` (from 1), with georeference and nodata of the file.
+
+    Declared scale and offset of a band are not applied; a guide loses its alpha band, and a mask beside the
+    values is not read; each gives a warning.
+    """
+    notes: list[str] = []  # warned of once the output is no longer captured
+    with _gdal(path), _open(path) as dataset:
+        if len(dataset.subdatasets) > 1:
+            raise InputError(
+                f"{path}: this TIFF has {len(dataset.subdatasets)} pages, and which is meant is not clear. "
+                "Save the page to use, or all bands as one page, to a file of its own."
+            )
+        dtype = np.dtype(dataset.dtypes[0])
+        if dtype.kind not in "uif":
+            raise InputError(
+                f"{path}: it holds values of type {dtype}, not real numbers. Export it as float32."
+            )
+        check_size(path, dataset.height, dataset.width, dataset.count, dtype.itemsize)
+        ratio = _RATIOS.get(dataset.tags(ns="IMAGE_STRUCTURE").get("COMPRESSION"))
+        if ratio is not None:
+            need = dataset.height * dataset.width * dataset.count * dtype.itemsize
+            check_ratio(path, need, path.stat().st_size, ratio)
+        bands = _bands(path, dataset, role, key, notes)
+        notes += _what_is_not_read(dataset, bands)
+        values = np.empty((dataset.height, dataset.width, len(bands)), dtype)
+        for at, band in enumerate(bands):
+            values[..., at] = dataset.read(band)
+        values = _resolve_palette(path, dataset, role, values)
+        georeference, nodata = _georeference(dataset), dataset.nodatavals[bands[0] - 1]
+    for note in notes:
+        warnings.warn(f"{path}: {note}", ImageWarning, stacklevel=2)
+    return Raster(values, nodata, georeference, path, "tiff")
+
+
+def encode_tiff(
+    path: Path, values: np.ndarray, nodata: float | None, georeference: Georeference | None
+) -> bytes:
+    """Encode (H, W) or (H, W, C) of any real dtype GDAL knows, deflated."""
+    if values.dtype.name not in _WRITABLE:
+        raise InputError(
+            f"{path}: TIFF holds {', '.join(_WRITABLE)}, not {values.dtype}. Convert to one of these, or "
+            f"write to .npy or .npz, which hold {values.dtype}."
+        )
+    if nodata is not None and not _fits(nodata, values.dtype):
+        raise InputError(
+            f"{path}: the nodata value {nodata:g} is no {values.dtype}. Choose a nodata value that "
+            f"{values.dtype} holds, or write float32."
+        )
+    height, width, count = (*values.shape, 1)[:3]
+    profile: dict[str, Any] = {"height": height, "width": width, "count": count, "dtype": values.dtype.name}
+    profile |= {"nodata": nodata, "compress": "deflate", "blockysize": min(height, 64), "bigtiff": "if_safer"}
+    if values.dtype.kind in "ui" and values.dtype.itemsize < 8:
+        profile["predictor"] = 2  # none for floats: many readers lack the one of TIFF for them
+    if count != 3 or values.dtype.name not in ("uint8", "uint16"):
+        profile["photometric"] = "minisblack"  # else GDAL takes the last of four bands for alpha
+    with _gdal(path):
+        import rasterio
+        from rasterio.io import MemoryFile
+
+        if georeference is not None:
+            profile["transform"] = rasterio.Affine(*georeference.transform)
+            profile["crs"] = rasterio.CRS.from_wkt(georeference.crs) if georeference.crs else None
+        with MemoryFile() as memory:
+            with memory.open(driver="GTiff", **profile) as dataset:
+                for band in range(count):
+                    dataset.write(values if values.ndim == 2 else values[..., band], band + 1)
+            return bytes(memory.getbuffer())
+
+
+@contextmanager
+def _gdal(path: Path) -> Iterator[None]:
+    """Turn every error of GDAL into an InputError and keep it from printing."""
+    import rasterio
+
+    logger = logging.getLogger("rasterio")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # else Python prints its errors as a last resort
+    try:
+        with captured_output(), warnings.catch_warnings(), rasterio.Env(GDAL_PAM_ENABLED="NO"):
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            yield
+    except InputError:
+        raise
+    except MemoryError:
+        raise InputError(f"{path}: there is not enough memory for this image. Cut it into tiles.") from None
+    except Exception as error:  # rasterio has several families of them, none derived from another
+        raise InputError(
+            f"{path}: GDAL cannot handle this TIFF ({one_line(error.__cause__ or error)}). If the file is "
+            "truncated or damaged, copy or export it again."
+        ) from None
+
+
+def _open(path: Path) -> Any:
+    import rasterio
+
+    # absolute, so that no name is taken for a scheme such as zip:// or GTIFF_DIR:
+    return rasterio.open(os.path.abspath(path), driver="GTiff", sharing=False)
+
+
+def _bands(path: Path, dataset: Any, role: Role, key: str | None, notes: list[str]) -> list[int]:
+    from rasterio.enums import ColorInterp
+
+    colours = dataset.colorinterp
+    structure = dataset.tags(ns="IMAGE_STRUCTURE")
+    if structure.get("SOURCE_COLOR_SPACE") == "CMYK" or colours[0] == ColorInterp.cyan:
+        raise InputError(f"{path}: this is a CMYK TIFF. Convert it to RGB first.")
+    if role == "source" and structure.get("COMPRESSION") in _LOSSY:
+        raise InputError(
+            f"{path}: this TIFF is compressed with loss, which alters values and smears edges. Export the "
+            "source with deflate or LZW compression, or none."
+        )
+    if key is not None:
+        if not key.isascii() or not key.isdigit() or not 1 <= int(key) <= dataset.count:
+            raise InputError(f"{path}: it has no band {key!r}. Name a band from 1 to {dataset.count} as key.")
+        return [int(key)]
+    bands = list(range(1, dataset.count + 1))
+    alpha = [band for band in bands if colours[band - 1] == ColorInterp.alpha]
+    if alpha and len(alpha) < len(bands):
+        if role == "source":
+            raise InputError(
+                f"{path}: the source has an alpha band ({alpha[0]}). Name the band with the values as key, "
+                "or save it without alpha and mark invalid pixels by nodata."
+            )
+        notes.append("the alpha band of the guide is ignored")
+        bands = [band for band in bands if band not in alpha]
+    elif role == "source" and len(bands) > 1 and len(bands) != 3:
+        raise InputError(
+            f"{path}: the source has {len(bands)} bands. Name the band with the values, 1 to {len(bands)}, "
+            "as key; if this is the guide, swap the two files."
+        )
+    return bands
+
+
+def _what_is_not_read(dataset: Any, bands: list[int]) -> Iterator[str]:
+    from rasterio.enums import MaskFlags
+
+    pairs = list(zip(dataset.scales, dataset.offsets, strict=True))
+    scale, offset = next((pairs[band - 1] for band in bands if pairs[band - 1] != (1.0, 0.0)), (1.0, 0.0))
+    if (scale, offset) != (1.0, 0.0):
+        yield f"its scale {scale:g} and offset {offset:g} are not applied: the values are taken as stored"
+    if missing := _missing_blocks(dataset, bands[0]):
+        yield (
+            f"{missing} of its blocks were never written and read as nodata or 0: it is a sparse TIFF, or "
+            "writing it was interrupted"
+        )
+    flags = dataset.mask_flag_enums[bands[0] - 1]
+    if MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags:
+        yield "its mask is not read: mark invalid pixels by a nodata value instead"
+
+
+def _missing_blocks(dataset: Any, band: int) -> int:
+    rows, columns = dataset.block_shapes[band - 1]
+    down, across = -(-dataset.height // rows), -(-dataset.width // columns)
+    names = (f"BLOCK_OFFSET_{x}_{y}" for y in range(down) for x in range(across))
+    return sum(dataset.get_tag_item(name, "TIFF", bidx=band) is None for name in names)
+
+
+def _resolve_palette(path: Path, dataset: Any, role: Role, values: np.ndarray) -> np.ndarray:
+    from rasterio.enums import ColorInterp
+
+    if dataset.count > 1 or dataset.colorinterp[0] != ColorInterp.palette:
+        return values
+    reversed_grey = dataset.tags(ns="IMAGE_STRUCTURE").get("MINISWHITE") == "YES"
+    if role == "source":
+        if reversed_grey:
+            return values
+        raise InputError(
+            f"{path}: the source is a colour-mapped (palette) TIFF: its colours are a picture of the values, "
+            "not the values. Export the measurements themselves."
+        )
+    colours = dataset.colormap(1)
+    table = np.zeros((max(*colours, np.iinfo(values.dtype).max) + 1, 3), np.uint8)
+    for index, colour in colours.items():
+        table[index] = colour[:3]
+    return table[values[..., 0]][..., :1] if reversed_grey else table[values[..., 0]]
+
+
+def _georeference(dataset: Any) -> Georeference | None:
+    if dataset.crs is None and dataset.transform.is_identity:
+        return None
+    a, b, c, d, e, f = (float(number) for number in tuple(dataset.transform)[:6])
+    return Georeference(dataset.crs.to_wkt() if dataset.crs else None, (a, b, c, d, e, f))
+
+
+def _fits(value: float, dtype: np.dtype) -> bool:
+    if dtype.kind == "f":
+        return True
+    return float(value).is_integer() and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
