@@ -89,7 +89,9 @@ class CpuSystem:
         measurement, scaled = self.measurement, y is not None
         value = self.sd if y is None else y
         taken, has = measurement.compiled
-        self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
+        self._rows(
+            lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi)
+        )
         share = float(np.finfo(self.sd.dtype).eps)
         self._bands(lambda lo, hi: _numba.root(self.sd, measurement.count, share, TINY, *self.parts, lo, hi))
         self._bands(
@@ -125,6 +127,17 @@ class CpuSystem:
         return self.step(0.0)
 
     def step(self, alpha: float) -> float:
+        rr, rz = self._update(alpha)
+        if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
+            rz = self._update(0.0)[1]
+        if not self.hierarchy:
+            return rz
+        cycled = self._cycle()
+        # the cycle is never weaker than its smoother, unless rounding has eaten it
+        return cycled if cycled >= 0.5 * rz else float("nan")
+
+    def _update(self, alpha: float) -> tuple[float, float]:
+        """x += alpha p, r -= alpha q; returns r'r and the r'z of Jacobi."""
         rr = sum(
             self._bands(
                 lambda lo, hi: _numba.update(
@@ -132,8 +145,9 @@ class CpuSystem:
                 )
             )
         )
-        rz = _numba.cell_step(self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier)
-        return self._cycle() if self.hierarchy else rz
+        return rr, _numba.cell_step(
+            self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier
+        )
 
     def _cycle(self) -> float:
         """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
@@ -165,7 +179,18 @@ class CpuSystem:
         return sum(
             self._bands(
                 lambda lo, hi: _numba.direction(
-                    src, self.g, kappa, self.multiplier, self.wv, self.wh, self.p, self.q, beta, *self.parts, lo, hi
+                    src,
+                    self.g,
+                    kappa,
+                    self.multiplier,
+                    self.wv,
+                    self.wh,
+                    self.p,
+                    self.q,
+                    beta,
+                    *self.parts,
+                    lo,
+                    hi,
                 )
             )
         )
@@ -251,7 +276,9 @@ class CpuSystem:
         """Eq. 3 on hard cells."""
         m = self.measurement
         self._bands(
-            lambda lo, hi: _numba.adjust(y, self.ratio, m.source, m.slack, m.count, *m.compiled, *self.parts, lo, hi)
+            lambda lo, hi: _numba.adjust(
+                y, self.ratio, m.source, m.slack, m.count, *m.compiled, *self.parts, lo, hi
+            )
         )
 
 
@@ -282,10 +309,14 @@ def adjoint(
     a = torch.zeros_like(y)
     each, system = _systems(c, constraint, adjust)
     if adjust == "shift":
-        left = each(lambda n: solver.shift_adjoint(system(n), v[n].numpy(), a[n].numpy(), tolerance, limit)[0])
+        left = each(
+            lambda n: solver.shift_adjoint(system(n), v[n].numpy(), a[n].numpy(), tolerance, limit)[0]
+        )
         flux = solver.shift_flux(a, v, c, constraint)
     else:
-        results = each(lambda n: _ratio_adjoint(system(n), y[n].numpy(), v[n].numpy(), a[n].numpy(), tolerance, limit))
+        results = each(
+            lambda n: _ratio_adjoint(system(n), y[n].numpy(), v[n].numpy(), a[n].numpy(), tolerance, limit)
+        )
         left = [rz for rz, _ in results]
         flux = torch.from_numpy(np.stack([k for _, k in results])).to(y.dtype)
     solver.warn_adjoint(max(left), tolerance)
@@ -297,8 +328,7 @@ def _ratio_adjoint(
 ) -> tuple[float, np.ndarray]:
     """Returns the share of r'z left, and dloss/dS = n k down(y) / S."""
     m = system.measurement
-    system.hold(y)
-    left, _ = solver.ratio_adjoint(system, v, a, tolerance, limit)
+    left, _ = solver.ratio_adjoint(system, y, v, a, tolerance, limit)
     taken = y if m.measured is None else y * m.measured
     soft = (m.count > 0) & (m.slack > 0)
     share = np.ones(system.cells)
@@ -313,7 +343,8 @@ def _systems(
     """How to run on each image, and how to make its system: an image for each thread, or bands of a large one."""
     cv, ch = (v.contiguous().numpy() for v in c)
     source, count, weight = (
-        v.detach().double().contiguous().numpy() for v in (constraint.source, constraint.count, constraint.weight)
+        v.detach().double().contiguous().numpy()
+        for v in (constraint.source, constraint.count, constraint.weight)
     )
     measured = None if constraint.measured is None else constraint.measured.to(c.vertical.dtype).numpy()
     images, pixels = len(source), ch.shape[1] * cv.shape[2]
@@ -322,7 +353,9 @@ def _systems(
 
     def system(n: int) -> CpuSystem:
         slack = np.divide(1.0, weight[n], out=np.full_like(weight[n], np.inf), where=weight[n] > 0)
-        m = Measurement(constraint.blocks, source[n], slack, count[n], None if measured is None else measured[n])
+        m = Measurement(
+            constraint.blocks, source[n], slack, count[n], None if measured is None else measured[n]
+        )
         return CpuSystem(cv[n], ch[n], m, adjust, *((pool, workers) if banded else (None, 1)))
 
     def each(run: Callable[[int], Any]) -> list:
@@ -345,13 +378,18 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     system.adjust(y)
     reference = _nearest_energy(system) or _energy(system, y)
     # what the rounding of y alone leaves
-    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.vdot(y, y) / y.size
+    noise = (
+        (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.vdot(y, y) / y.size
+    )
     target = max(tolerance**2 * reference, float(noise))
-    if system.ratio:
-        system.hold(y)
-        rz, count = solver.newton(system, target, limit)
-    else:
-        rz, count = solver.shift(system, y, target, limit)
+    run = solver.ratio if system.ratio else solver.shift
+    start = y.copy() if system.hierarchy else y
+    rz, count = run(system, y, target, limit)
+    if not rz <= target and system.hierarchy and count < limit:
+        system.hierarchy = None  # more iterations, but not as easily upset by extreme coefficients
+        y[:] = start
+        rz, more = run(system, y, target, limit)
+        count += more
     y += y.dtype.type(centre)
     system.measurement = given
     system.adjust(y)

@@ -104,7 +104,9 @@ class Hierarchy:
             places = at[4] + np.cumsum([0] + [len(part) for part in parts])
             table.append((H, W, h, w, *at[:4], *np.resize(places[:-1], 4), grid.kind))
             starts += parts
-            at = np.array((at[0] + H * W, at[1] + (H + 1) * W, at[2] + H * (W + 1), at[3] + h * w, places[-1]))
+            at = np.array(
+                (at[0] + H * W, at[1] + (H + 1) * W, at[2] + H * (W + 1), at[3] + h * w, places[-1])
+            )
         self.table, self.starts = np.array(table, np.int64), np.concatenate(starts).astype(np.int64)
         self.wv, self.wh = np.zeros(at[1], kind), np.zeros(at[2], kind)
         self.sd, self.isd, self.g, self.r, self.t = (np.zeros(at[0], kind) for _ in range(5))
@@ -164,7 +166,9 @@ def _unscaled(wv: np.ndarray, wh: np.ndarray, sd: np.ndarray) -> tuple[np.ndarra
     return wv[1:-1] * wide[:-1] * wide[1:], wh[:, 1:-1] * wide[:, :-1] * wide[:, 1:], wide**2
 
 
-def _fill(level: Level, vertical: np.ndarray, horizontal: np.ndarray, diagonal: np.ndarray, active: np.ndarray) -> None:
+def _fill(
+    level: Level, vertical: np.ndarray, horizontal: np.ndarray, diagonal: np.ndarray, active: np.ndarray
+) -> None:
     """Scale edges and diagonal into a level without constraint; inactive pixels take no part."""
     isd = np.where(active, 1 / np.sqrt(np.where(active, diagonal, 1)), 0)
     level.isd[:] = isd

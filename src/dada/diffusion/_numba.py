@@ -16,7 +16,9 @@ import numba
 import numpy as np
 
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
-compiled = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+compiled = numba.njit(
+    nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy"
+)
 
 
 @compiled
@@ -97,7 +99,9 @@ def _diffuse_row(y, i, wv, wh, lam, out):
 
 
 @compiled
-def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, has_measured, rows, cols, steps):
+def loop(
+    y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, has_measured, rows, cols, steps
+):
     """Run Eq. 1 and Eq. 3 `steps` times, swapping y and other; return the one that holds the result.
 
     Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
@@ -316,7 +320,9 @@ def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, 
 
 
 @compiled
-def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi):
+def residual_adjoint(
+    a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi
+):
     """Scaled right-hand side of the adjoint of `ratio`, y (v - L a + mu a - k), for block rows lo..hi; k in the cells."""
     W = y.shape[1]
     row = np.empty(W, y.dtype)
@@ -474,10 +480,12 @@ def retract(y, x, sd, relative, lo, hi):
     one = y.dtype.type(1)
     quarter = y.dtype.type(0.25)
     half = y.dtype.type(0.5)
+    tiny = y.dtype.type(1e-30)
     for i in range(lo, hi):
         for j in range(y.shape[1]):
             u = x[i, j] / (sd[i, j] if relative else sd[i, j] * y[i, j])
-            y[i, j] *= one + u if u > -half else quarter / max(-u, half)
+            value = y[i, j] * (one + u if u > -half else quarter / max(-u, half))
+            y[i, j] = value if value > tiny else tiny
 
 
 @compiled

@@ -232,7 +232,12 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
         )
     for level in range(last - 1, -1, -1):
         H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
-        Hc, Wc, pixel_c, cell_c = table[level + 1, 0], table[level + 1, 1], table[level + 1, 4], table[level + 1, 7]
+        Hc, Wc, pixel_c, cell_c = (
+            table[level + 1, 0],
+            table[level + 1, 1],
+            table[level + 1, 4],
+            table[level + 1, 7],
+        )
         t_l = t[pixel : pixel + H * W].reshape(H, W)
         g_l = g[pixel : pixel + H * W].reshape(H, W)
         s_l = s[cell : cell + h * w].reshape(h, w)

@@ -101,7 +101,13 @@ class _Record:
 class _Equilibrium(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, source: Tensor, weight: Tensor, vertical: Tensor, horizontal: Tensor, begin: Tensor, record: _Record
+        ctx: Any,
+        source: Tensor,
+        weight: Tensor,
+        vertical: Tensor,
+        horizontal: Tensor,
+        begin: Tensor,
+        record: _Record,
     ) -> Tensor:
         engine = _engine(source.device)
         c = Coefficients(vertical.detach(), horizontal.detach())

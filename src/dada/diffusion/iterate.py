@@ -52,7 +52,11 @@ def adjustment(
 def _pull(constraint: Constraint, step_size: float) -> Tensor:
     """Share of the misfit removed in one step: 1 for hard cells, 0 for those without a measurement."""
     theta = step_size * constraint.weight / constraint.count.clamp(min=1)
-    return torch.where(torch.isinf(theta), torch.ones_like(theta), theta / (1 + theta).clamp(max=torch.finfo(theta.dtype).max))
+    return torch.where(
+        torch.isinf(theta),
+        torch.ones_like(theta),
+        theta / (1 + theta).clamp(max=torch.finfo(theta.dtype).max),
+    )
 
 
 def iterate(
@@ -93,9 +97,11 @@ def iterate(
         raise ValueError(f"step_size must lie in (0, 1/4) for the loop to be stable (Eq. 1), got {step_size}")
     constraint = check(source, coefficients, adjust, mask, coverage, weight)
     flat = flatten(coefficients, source.shape[1])
-    y = adjustment(start(initial, source, constraint), constraint, adjust).detach() if steps == 0 else start(
-        initial, source, constraint
-    ).detach()
+    y = (
+        adjustment(start(initial, source, constraint), constraint, adjust).detach()
+        if steps == 0
+        else start(initial, source, constraint).detach()
+    )
     before = y
     with torch.no_grad():
         plain = steps - grad_steps

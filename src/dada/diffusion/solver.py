@@ -49,6 +49,7 @@ from .constraint import Constraint
 from .solution import ConvergenceWarning
 
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
+INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
@@ -97,6 +98,10 @@ class System(Protocol):
         ...
 
     # -- ratio
+    def hold(self, y: Any) -> None:
+        """Take y, to be changed in place, as the present state."""
+        ...
+
     def linearise(self, as_shift: bool = False) -> Scalar:
         """Build the Newton system at the present y (or that of `shift`), with its right-hand side; return r'z."""
         ...
@@ -151,20 +156,21 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
     return rz, count
 
 
-def newton(system: System, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
-    """Solve `ratio` from the system's present y until r'z falls below `target`; at most `limit` inner iterations.
+def ratio(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+    """Solve `ratio` from y, which is changed in place, by Newton steps of at most `limit` iterations in all.
 
     The first step is that of `shift`, which is convex and cannot go far wrong; a later one that makes things worse
     is halved.
 
     Returns:
-        r'z of the best y, which the system holds, and the iterations spent.
+        r'z of the best y, which is the one left, and the iterations spent.
     """
+    system.hold(y)
     best = rz = system.linearise(as_shift=True)
     spent, halvings = 0, 0
     for round_ in range(ROUNDS):
         inner = system.most(target, INNER_REDUCTION**2 * rz)
-        _, count = conjugate_gradients(system, rz, inner, limit)
+        _, count = conjugate_gradients(system, rz, inner, INNER_LIMIT)
         spent = spent + count
         system.retract()
         rz = system.linearise()
@@ -202,8 +208,11 @@ def shift_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) 
     return system.divide(rz, first), count
 
 
-def ratio_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) -> tuple[Scalar, Scalar]:
-    """Solve (L - mu) a + k = v with sum(y a) = 0, by the transpose of the Newton iteration, at the y the system holds."""
+def ratio_adjoint(
+    system: System, y: Any, v: Any, a: Any, tolerance: float, limit: int
+) -> tuple[Scalar, Scalar]:
+    """Solve (L - mu) a + k = v with sum(y a) = 0, by the transpose of the Newton iteration at the equilibrium y."""
+    system.hold(y)
     system.linearise()
     first, spent, best = None, 0, None
     for _ in range(ROUNDS):

@@ -1,0 +1,392 @@
+"""The saddle system of `solver.py` in plain torch operations: a batch at once, on any device. Slow on a CPU, where
+`_cpu.py` does the same with compiled passes and this module is its plain twin.
+
+Everything is [N, H, W] (pixels) or [N, h, w] (cells); scalars are [N]. K z = z - sum of w z over the neighbours, after
+scaling to a unit diagonal; sd is the square root of the unscaled diagonal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import solver
+from ._levels import ACROSS, CELLS, OMEGA, Grid, grids, worth_it
+from .blocks import Blocks, block_sum, spread
+from .coefficients import Coefficients
+from .constraint import Constraint
+
+TINY = 1e-30
+
+
+@dataclass
+class Level:
+    """One grid: its blocks, its scaled system, and how its pixels group into the next coarser grid."""
+
+    blocks: Blocks | None  # None: no constraint on this grid
+    wv: Tensor
+    wh: Tensor
+    sd: Tensor
+    g: Tensor
+    inverse: Tensor  # 1 / (slack + sum g^2), 0 where there is no constraint
+    groups: Blocks | None = None
+    gain: Tensor | None = None  # on a grid of cells: the multiplier that a unit correction brings
+
+    def apply(self, z: Tensor) -> Tensor:
+        """K z."""
+        return z - _neighbours(z, self.wv, self.wh)
+
+    def kappa(self, r: Tensor) -> Tensor:
+        """(sum g r) / (slack + sum g^2), [N, h, w]."""
+        return (
+            block_sum(self.g * r, self.blocks) * self.inverse
+            if self.blocks
+            else torch.zeros_like(self.inverse)
+        )
+
+    def times_g(self, cells: Tensor) -> Tensor:
+        """g times the cell's value."""
+        return self.g * spread(cells, self.blocks) if self.blocks else torch.zeros_like(self.g)
+
+
+def _neighbours(z: Tensor, wv: Tensor, wh: Tensor) -> Tensor:
+    """Sum of w z over the four neighbours."""
+    pad = torch.nn.functional.pad
+    return (
+        pad(wv * z[:, 1:], (0, 0, 0, 1))
+        + pad(wv * z[:, :-1], (0, 0, 1, 0))
+        + pad(wh * z[:, :, 1:], (0, 1))
+        + pad(wh * z[:, :, :-1], (1, 0))
+    )
+
+
+def _edge_sum(wv: Tensor, wh: Tensor) -> Tensor:
+    """Sum of the edges at each pixel."""
+    ones = wv.new_ones(wh.shape[0], wh.shape[1], wv.shape[2])
+    return _neighbours(ones, wv, wh)
+
+
+def _reciprocal(total: Tensor) -> Tensor:
+    usable = (total > 0) & torch.isfinite(total)
+    return torch.where(usable, 1 / torch.where(usable, total, 1), 0)
+
+
+def _scale(wv: Tensor, wh: Tensor, isd: Tensor) -> tuple[Tensor, Tensor]:
+    return wv * isd[:, 1:] * isd[:, :-1], wh * isd[:, :, 1:] * isd[:, :, :-1]
+
+
+class TorchSystem:
+    """A batch of images; see `solver.System` for the meaning of the methods."""
+
+    def __init__(self, c: Coefficients, constraint: Constraint, adjust: str):
+        self.c, self.constraint, self.is_ratio = c, constraint, adjust == "ratio"
+        self.blocks = constraint.blocks
+        self.hard = constraint.hard
+        measured = constraint.measured
+        self.measured = c.vertical.new_ones(1, 1, 1) if measured is None else measured.to(c.vertical.dtype)
+        self.slack = torch.where(constraint.weight > 0, 1 / constraint.weight, torch.inf).detach()
+        loose = not bool(self.hard.all())
+        wanted = any(worth_it(self.blocks, hard.cpu().numpy()) for hard in self.hard)
+        self.grids: tuple[Grid, ...] = grids(self.blocks, loose) if wanted else ()
+
+    # ---- the system
+
+    def assemble(self, y: Tensor | None) -> None:
+        """Build the system of `shift` (y None) or of the Newton step of `ratio` at y."""
+        wv, wh = self.c
+        g = self.measured.expand(wv.shape[0], *self.blocks.target_size).to(wv.dtype)
+        n = self.constraint.count
+        slack = torch.where(n > 0, self.slack, torch.inf)
+        slack = torch.where(n > 0, slack * n**2, slack)
+        if y is not None:
+            wv, wh = wv * y[:, 1:] * y[:, :-1], wh * y[:, :, 1:] * y[:, :, :-1]
+            g = g * y**2
+            soft = (n > 0) & ~self.hard
+            mean, square = self.constraint.down(y), self.constraint.down(y**2)
+            slack = torch.where(
+                soft, slack * square * mean / torch.where(soft, self.constraint.source, 1), slack
+            )
+        diagonal = _edge_sum(wv, wh)
+        least = spread(self._block_max(diagonal), self.blocks) * torch.finfo(wv.dtype).eps
+        sd = torch.maximum(diagonal, least).clamp(min=TINY).sqrt()
+        g = g / sd
+        inverse = _reciprocal(slack + block_sum(g**2, self.blocks))
+        wv, wh = _scale(wv, wh, 1 / sd)
+        self.levels = [Level(self.blocks, wv, wh, sd, g, inverse)]
+        for grid in self.grids:
+            self.levels.append(_coarser(self.levels[-1], grid, slack))
+
+    def _block_max(self, diagonal: Tensor) -> Tensor:
+        """Largest diagonal of each measured block, 0 elsewhere."""
+        rows, cols = self.blocks.rows, self.blocks.cols
+        top = torch.stack([diagonal[:, a:b].amax(1) for a, b in zip(rows[:-1], rows[1:], strict=True)], 1)
+        cell = torch.stack([top[:, :, a:b].amax(2) for a, b in zip(cols[:-1], cols[1:], strict=True)], 2)
+        return cell * (self.constraint.count > 0)
+
+    def begin(self) -> Tensor:
+        self.x, self.p, self.q = (torch.zeros_like(self.r) for _ in range(3))
+        self._project()
+        return self._precondition()
+
+    def step(self, alpha: Tensor) -> Tensor:
+        a = alpha[:, None, None]
+        self.x = self.x + a * self.p
+        self.r = self.r - a * self.q
+        self._project()
+        return self._precondition()
+
+    def _project(self) -> None:
+        """Take multiples of g out of r in hard cells, where they do not matter."""
+        level = self.levels[0]
+        self.r = self.r - level.times_g(level.kappa(self.r) * self.hard)
+
+    def _precondition(self) -> Tensor:
+        level = self.levels[0]
+        kappa = level.kappa(self.r)
+        plain = self.r - level.times_g(kappa)
+        rz = (self.r * plain).sum((1, 2))
+        self.z, multiplier = plain, kappa
+        if len(self.levels) > 1:
+            self.z, multiplier = self._cycle(0, self.r)
+            cycled = (self.r * self.z).sum((1, 2))
+            rz = torch.where(cycled >= 0.5 * rz, cycled, torch.nan)
+        self.multiplier = torch.where(self.hard, 0.0, multiplier)
+        return rz
+
+    def _cycle(self, depth: int, r: Tensor) -> tuple[Tensor, Tensor]:
+        """V-cycle: the correction on this grid, and the multiplier it brings."""
+        level = self.levels[depth]
+        kappa = OMEGA * level.kappa(r)
+        z = OMEGA * r - level.times_g(kappa)
+        if depth + 1 == len(self.levels):
+            return z, kappa
+        coarse = self.levels[depth + 1]
+        assert level.groups is not None
+        left = r - level.times_g(kappa) - level.apply(z)
+        inverse_sd = _reciprocal(coarse.sd)
+        z_c, extra = self._cycle(depth + 1, block_sum(level.sd * left, level.groups) * inverse_sd)
+        z_c = z_c * inverse_sd
+        if coarse.gain is not None:
+            extra = coarse.gain * z_c
+        elif coarse.blocks is None:
+            extra = torch.zeros_like(kappa)
+        z = z + level.sd * spread(z_c, level.groups)
+        left = r - level.times_g(kappa + extra) - level.apply(z)
+        last = OMEGA * level.kappa(left)
+        return z + OMEGA * left - level.times_g(last), kappa + extra + last
+
+    def direction(self, beta: Tensor) -> Tensor:
+        level, b = self.levels[0], beta[:, None, None]
+        self.p = self.z + b * self.p
+        self.q = level.apply(self.z) + level.times_g(self.multiplier) + b * self.q
+        return (self.p * self.q).sum((1, 2))
+
+    @staticmethod
+    def divide(a: Tensor, b: Tensor) -> Tensor:
+        return torch.where(b > 0, a / torch.where(b > 0, b, 1), 0.0)
+
+    @staticmethod
+    def any(condition: Tensor) -> bool:
+        return bool(condition.any())
+
+    least = staticmethod(torch.fmin)
+    most = staticmethod(torch.maximum)
+
+    # ---- right-hand sides and what becomes of the solution
+
+    def shift_residual(self, y: Tensor) -> None:
+        self.r = -solver.laplacian(y, self.c) / self.levels[0].sd
+
+    def right_hand_side(self, f: Tensor) -> None:
+        self.r = torch.where(self._isolated(), 0.0, f / self.levels[0].sd)
+
+    def _isolated(self) -> Tensor:
+        return _edge_sum(*self.c) == 0
+
+    def add_to(self, y: Tensor) -> None:
+        y += self.x / self.levels[0].sd
+
+    def hold(self, y: Tensor) -> None:
+        self.y = y
+        self.best = y.clone()
+
+    def linearise(self, as_shift: bool = False) -> Tensor:
+        self.relative = not as_shift
+        if as_shift:
+            self.assemble(None)
+            self.shift_residual(self.y)
+            return self.begin()
+        self.assemble(self.y)
+        flow = solver.laplacian(self.y, self.c)
+        self.mu = self._mu(flow)
+        pull = spread(self.mu, self.blocks) * self.measured
+        self.r = self.y * (pull * self.y - flow) / self.levels[0].sd
+        return self.begin()
+
+    def _mu(self, flow: Tensor) -> Tensor:
+        n, source = self.constraint.count, self.constraint.source.detach()
+        used = n > 0
+        total = block_sum(self.y * self.measured, self.blocks)
+        hard = block_sum(flow * self.measured, self.blocks) / torch.where(used, total, 1)
+        misfit = source - total / n.clamp(min=1)
+        soft = misfit / torch.where(used & ~self.hard, self.slack * total, 1)
+        return torch.where(self.hard, hard, torch.where(used, soft, 0.0))
+
+    def retract(self) -> None:
+        u = self.x / self.levels[0].sd
+        u = u if self.relative else u / self.y
+        factor = torch.where(u > -0.5, 1 + u, 0.25 / (-u).clamp(min=0.5))
+        self.y.copy_((self.y * factor).clamp(min=TINY))
+        self.adjust(self.y)
+
+    def halve(self, where: Tensor) -> None:
+        middle = (self.y * self.best).sqrt()
+        self.y.copy_(torch.where(where[:, None, None], middle, self.y))
+        self.adjust(self.y)
+
+    def keep(self, better: Tensor) -> None:
+        self.best = torch.where(better[:, None, None], self.y, self.best)
+
+    def recall(self) -> None:
+        self.y.copy_(self.best)
+
+    def adjoint_residual(self, a: Tensor, v: Tensor) -> Tensor:
+        y, n, source = self.y, self.constraint.count, self.constraint.source.detach()
+        left = y * (v - solver.laplacian(a, self.c) + spread(self.mu, self.blocks) * self.measured * a)
+        total = block_sum(y * self.measured, self.blocks)
+        used = n > 0
+        hard = block_sum(left * self.measured, self.blocks) / torch.where(used, total, 1)
+        weight = self.slack * total**2 / torch.where(used, source, 1)
+        soft = block_sum(self.measured * y * a, self.blocks) / torch.where(used & ~self.hard, weight, 1)
+        self.k = torch.where(self.hard, hard, torch.where(used, soft, 0.0))
+        left = left - y * self.measured * spread(self.k, self.blocks)
+        self.r = torch.where(self._isolated(), 0.0, left / self.levels[0].sd)
+        return self.begin()
+
+    def add_adjoint(self, a: Tensor) -> None:
+        a += self.y * self.x / self.levels[0].sd
+
+    def adjust(self, y: Tensor) -> None:
+        """Eq. 3 on hard cells."""
+        mean, source = self.constraint.down(y), self.constraint.source.detach()
+        if self.is_ratio:
+            change = torch.where(self.hard, source / torch.where(self.hard, mean, 1), 1.0)
+            y.copy_(torch.where(self.measured > 0, y * spread(change, self.blocks), y))
+        else:
+            y += spread(torch.where(self.hard, source - mean, 0.0), self.blocks) * self.measured
+
+
+def _coarser(fine: Level, grid: Grid, slack: Tensor) -> Level:
+    """The next level of `_levels.grids`, and the groups that lead to it."""
+    coarse_size = len(grid.prow) - 1, len(grid.pcol) - 1
+    groups = Blocks(coarse_size, (int(grid.prow[-1]), int(grid.pcol[-1])), grid.prow, grid.pcol)
+    fine.groups = groups
+    unscaled_v, unscaled_h = _scale(fine.wv, fine.wh, fine.sd)
+    cross_v, cross_h = _across(unscaled_v, unscaled_h, groups)
+    if grid.kind == ACROSS:
+        total = block_sum(fine.sd**2, groups)
+        inside = total - block_sum(_edge_sum(unscaled_v, unscaled_h), groups)
+        diagonal = torch.maximum(inside + _edge_sum(cross_v, cross_h), 1e-12 * total)
+        return _without_constraint(cross_v, cross_h, diagonal, total > 0)
+    g = block_sum(fine.g * fine.sd, groups)
+    if grid.kind == CELLS:
+        pull = g * _reciprocal(slack)
+        diagonal = (_edge_sum(cross_v, cross_h) + g * pull).clamp(min=TINY)
+        level = _without_constraint(cross_v, cross_h, diagonal, slack > 0)
+        level.gain = torch.where(slack > 0, pull, 0.0)
+        return level
+    sd = _edge_sum(cross_v, cross_h).clamp(min=TINY).sqrt()
+    blocks = Blocks((len(grid.rows) - 1, len(grid.cols) - 1), coarse_size, grid.rows, grid.cols)
+    g = g / sd
+    return Level(
+        blocks, *_scale(cross_v, cross_h, 1 / sd), sd, g, _reciprocal(slack + block_sum(g**2, blocks))
+    )
+
+
+def _across(wv: Tensor, wh: Tensor, groups: Blocks) -> tuple[Tensor, Tensor]:
+    """Sum the edges between groups."""
+    rows, cols = (torch.from_numpy(v[1:-1] - 1).to(wv.device) for v in (groups.rows, groups.cols))
+    (h, w), (H, W) = groups.source_size, groups.target_size
+    within_cols = Blocks((h - 1, w), (h - 1, W), np.arange(h), groups.cols)
+    within_rows = Blocks((h, w - 1), (H, w - 1), groups.rows, np.arange(w))
+    vertical, horizontal = wv[:, rows], wh[:, :, cols]
+    return (
+        block_sum(vertical, within_cols) if h > 1 else vertical.new_zeros(len(wv), 0, w),
+        block_sum(horizontal, within_rows) if w > 1 else horizontal.new_zeros(len(wh), h, 0),
+    )
+
+
+def _without_constraint(wv: Tensor, wh: Tensor, diagonal: Tensor, active: Tensor) -> Level:
+    """A level on which each pixel stands for itself; inactive ones take no part."""
+    sd = torch.where(active, diagonal.sqrt(), 0.0)
+    wv, wh = _scale(wv, wh, _reciprocal(sd))
+    return Level(None, wv, wh, sd, torch.zeros_like(sd), torch.zeros_like(sd))
+
+
+# ---- a batch ------------------------------------------------------------------------------------------------------
+
+
+def solve(
+    c: Coefficients, constraint: Constraint, adjust: str, begin: Tensor, tolerance: float, limit: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Solve each image from `begin`. Returns values [N, H, W], and [N] iterations, residual, converged."""
+    used = constraint.count > 0
+    source = constraint.source.detach()
+    mean = source.sum((1, 2)) / used.sum((1, 2))
+    centre = torch.zeros_like(mean) if adjust == "ratio" else mean
+    centred = replace(constraint, source=torch.where(used, source - centre[:, None, None], 0.0))
+    system = TorchSystem(c, centred, adjust)
+    y = begin - centre[:, None, None]
+    if adjust == "ratio":
+        least = torch.where(used, source, torch.inf).amin((1, 2))
+        y = torch.maximum(y, 0.01 * least[:, None, None])
+    system.adjust(y)
+    filled = torch.where(used, centred.source, (mean - centre)[:, None, None])
+    reference = _energy(spread(filled, constraint.blocks), c)
+    reference = torch.where(reference > 0, reference, _energy(y, c))
+    eps = torch.finfo(y.dtype).eps
+    edges = c.vertical.sum((1, 2)) + c.horizontal.sum((1, 2))
+    noise = (2 * eps) ** 2 * 2 * edges * y.square().mean((1, 2))
+    target = torch.maximum(tolerance**2 * reference, noise)
+    run = solver.ratio if adjust == "ratio" else solver.shift
+    start = y.clone()
+    rz, count = run(system, y, target, limit)
+    failed = ~(rz <= target)
+    if system.grids and bool((failed & (count < limit)).any()):
+        system.grids = ()
+        again = start.clone()
+        rz_again, more = run(system, again, target, limit)
+        y = torch.where(failed[:, None, None], again, y)
+        rz, count = torch.where(failed, rz_again, rz), torch.where(failed, count + more, count)
+    y = y + centre[:, None, None]
+    TorchSystem(c, constraint, adjust).adjust(y)
+    residual = torch.where(
+        reference > 0, (rz.clamp(min=0) / torch.where(reference > 0, reference, 1)).sqrt(), 0.0
+    )
+    return y, count, residual, rz <= target
+
+
+def adjoint(
+    c: Coefficients, constraint: Constraint, adjust: str, y: Tensor, v: Tensor, tolerance: float, limit: int
+) -> tuple[Tensor, Tensor]:
+    """Solve the adjoint of each image for v = dloss/dy. Returns a [N, H, W] and dloss/dS [N, h, w]."""
+    system = TorchSystem(c, constraint, adjust)
+    a = torch.zeros_like(y)
+    if adjust == "shift":
+        left, _ = solver.shift_adjoint(system, v, a, tolerance, limit)
+        flux = solver.shift_flux(a, v, c, constraint)
+    else:
+        left, _ = solver.ratio_adjoint(system, y.clone(), v, a, tolerance, limit)
+        used = constraint.count > 0
+        share = constraint.down(y) / torch.where(used, constraint.source.detach(), 1)
+        flux = constraint.count * system.k * torch.where(system.hard, 1.0, share)
+    solver.warn_adjoint(float(left.max()), tolerance)
+    return a, flux
+
+
+def _energy(y: Tensor, c: Coefficients) -> Tensor:
+    """y' L y of each image."""
+    return (c.vertical * y.diff(dim=1) ** 2).sum((1, 2)) + (c.horizontal * y.diff(dim=2) ** 2).sum((1, 2))
