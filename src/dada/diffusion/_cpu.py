@@ -60,7 +60,9 @@ class CpuSystem:
         kind = cv.dtype
         self.wv, self.wh = np.empty((H + 1, W), kind), np.empty((H, W + 1), kind)
         self.sd, self.g, self.x, self.r, self.p, self.q = (np.empty((H, W), kind) for _ in range(6))
-        self.s0, self.s1, self.kappa, self.fold, self.multiplier = (np.empty(self.cells) for _ in range(5))
+        self.s0, self.s1, self.kappa, self.fold, self.multiplier, self.along = (np.empty(self.cells) for _ in range(6))
+        self.edge = np.zeros((len(self.bands) - 1, 2, W), kind)
+        self.alpha = 0.0
         self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.hierarchy = Hierarchy(blocks, not hard.all(), kind) if worth_it(blocks, hard) else None
@@ -85,38 +87,46 @@ class CpuSystem:
     # ---- the system
 
     def assemble(self, y: np.ndarray | None) -> None:
-        """Weights and constraint: of `shift` where y is None, else of the Newton step of `ratio` at y."""
+        """Weights c and g = m; at y, weights c y_p y_n and g = m y^2."""
         measurement, scaled = self.measurement, y is not None
         value = self.sd if y is None else y
         taken, has = measurement.compiled
-        self._rows(
-            lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi)
-        )
+        self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
         share = float(np.finfo(self.sd.dtype).eps)
         self._bands(lambda lo, hi: _numba.root(self.sd, measurement.count, share, TINY, *self.parts, lo, hi))
         self._bands(
             lambda lo, hi: _numba.normalise(
-                self.wv, self.wh, self.sd, value, scaled, taken, has, self.g, self.s0, *self.parts, lo, hi
+                self.wv,
+                self.wh,
+                self.sd,
+                value,
+                scaled,
+                taken,
+                has,
+                self.g,
+                self.s0,
+                *self.parts,
+                lo,
+                hi,
             )
         )
         slack = np.where(measurement.count > 0, measurement.slack, 1) * measurement.count**2
         if y is not None:
-            slack = slack * self._squares_over_mean(y)
+            slack = slack * self._slack_factor(y)
         slack = np.where(measurement.count > 0, slack, np.inf)
         self.inverse[:] = reciprocal(slack + self.s0)
         if self.hierarchy:
             self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY)
 
-    def _squares_over_mean(self, y: np.ndarray) -> np.ndarray:
-        """mean(y^2) down(y) / S of each soft cell: turns the slack of down(y) into that of sum(y^2 x)."""
-        measurement = self.measurement
+    def _slack_factor(self, y: np.ndarray) -> np.ndarray:
+        """What turns the slack of down(y) into that of sum(y^2 x), in soft cells."""
+        m = self.measurement
         out = np.ones(self.cells)
-        soft = (measurement.slack > 0) & (measurement.count > 0)
+        soft = (m.slack > 0) & (m.count > 0)
         if soft.any():
-            taken = y if measurement.measured is None else y * measurement.measured
-            n = np.where(soft, measurement.count, 1)
-            mean, square = (_block_sum(v, measurement.blocks) / n for v in (taken, taken * y))
-            out[soft] = (square * mean)[soft] / measurement.source[soft]
+            taken = y if m.measured is None else y * m.measured
+            mean, square = (_block_sum(v, m.blocks)[soft] / m.count[soft] for v in (taken, taken * y))
+            out[soft] = solver.slack_factor(mean, square, m.source[soft])
         return out
 
     def begin(self) -> float:
@@ -124,6 +134,8 @@ class CpuSystem:
         self.p[:] = 0
         self.q[:] = 0
         self.fold[:] = 0
+        self.along[:] = 0
+        self.alpha = 0.0
         return self.step(0.0)
 
     def step(self, alpha: float) -> float:
@@ -137,22 +149,19 @@ class CpuSystem:
         return cycled if cycled >= 0.5 * rz else float("nan")
 
     def _update(self, alpha: float) -> tuple[float, float]:
-        """x += alpha p, r -= alpha q; returns r'r and the r'z of Jacobi."""
+        """r -= alpha q; returns r'r and the r'z of Jacobi. x += alpha p is left to the next pass that reads p."""
+        self.alpha = alpha or self.alpha
         rr = sum(
             self._bands(
-                lambda lo, hi: _numba.update(
-                    self.x, self.r, self.p, self.q, self.g, alpha, self.fold, self.s1, *self.parts, lo, hi
-                )
+                lambda lo, hi: _numba.update(self.r, self.q, self.g, alpha, self.fold, self.s1, *self.parts, lo, hi)
             )
         )
-        return rr, _numba.cell_step(
-            self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier
-        )
+        return rr, _numba.cell_step(self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier)
 
     def _cycle(self) -> float:
         """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
-        levels = self.hierarchy
-        first = levels.first
+        assert self.hierarchy is not None
+        levels, first = self.hierarchy, self.hierarchy.first
         self._bands(
             lambda lo, hi: _numba_levels.restrict(
                 self.r, self.g, self.kappa, self.wv, self.wh, self.sd, OMEGA,
@@ -176,24 +185,27 @@ class CpuSystem:
 
     def direction(self, beta: float) -> float:
         src, kappa = (self.t, self.kappa3) if self.hierarchy else (self.r, self.kappa)
+        alpha, self.alpha = self.alpha, 0.0
+        _numba.advance(self.along, beta, self.multiplier)
+        starts = self.parts[0][self.bands]
+        self.edge[1:, 0] = self.p[starts[1:-1] - 1]
+        self.edge[:-1, 1] = self.p[starts[1:-1]]
+        order = {lo: band for band, lo in enumerate(self.bands[:-1])}
         return sum(
             self._bands(
                 lambda lo, hi: _numba.direction(
-                    src,
-                    self.g,
-                    kappa,
-                    self.multiplier,
-                    self.wv,
-                    self.wh,
-                    self.p,
-                    self.q,
-                    beta,
-                    *self.parts,
-                    lo,
-                    hi,
+                    src, self.g, kappa, self.along, self.wv, self.wh, self.p, self.x, self.q, alpha, beta,
+                    self.edge, order[lo], *self.parts, lo, hi,
                 )
             )
-        )
+        )  # fmt: skip
+
+    def _settle(self) -> np.ndarray:
+        """Finish x and return it."""
+        if self.alpha:
+            self.x += self.x.dtype.type(self.alpha) * self.p
+            self.alpha = 0.0
+        return self.x
 
     divide = staticmethod(lambda a, b: a / b if b > 0 else 0.0)
     any = staticmethod(bool)
@@ -216,7 +228,8 @@ class CpuSystem:
 
     def add_to(self, y: np.ndarray) -> None:
         """y += x."""
-        self._rows(lambda lo, hi: _numba.add_unscaled(y, self.x, self.sd, lo, hi))
+        x = self._settle()
+        self._rows(lambda lo, hi: _numba.add_unscaled(y, x, self.sd, lo, hi))
 
     def hold(self, y: np.ndarray) -> None:
         """Take y (changed in place) as the present state of `ratio`."""
@@ -240,7 +253,8 @@ class CpuSystem:
         return self.begin()
 
     def retract(self) -> None:
-        self._rows(lambda lo, hi: _numba.retract(self.y, self.x, self.sd, self.relative, lo, hi))
+        x = self._settle()
+        self._rows(lambda lo, hi: _numba.retract(self.y, x, self.sd, self.relative, lo, hi))
         self.adjust(self.y)
 
     def halve(self, where: bool) -> None:
@@ -270,15 +284,14 @@ class CpuSystem:
 
     def add_adjoint(self, a: np.ndarray) -> None:
         """a += y x."""
-        self._rows(lambda lo, hi: _numba.add_unscaled_product(a, self.y, self.x, self.sd, lo, hi))
+        x = self._settle()
+        self._rows(lambda lo, hi: _numba.add_unscaled_product(a, self.y, x, self.sd, lo, hi))
 
     def adjust(self, y: np.ndarray) -> None:
         """Eq. 3 on hard cells."""
         m = self.measurement
         self._bands(
-            lambda lo, hi: _numba.adjust(
-                y, self.ratio, m.source, m.slack, m.count, *m.compiled, *self.parts, lo, hi
-            )
+            lambda lo, hi: _numba.adjust(y, self.ratio, m.source, m.slack, m.count, *m.compiled, *self.parts, lo, hi)
         )
 
 
@@ -309,14 +322,10 @@ def adjoint(
     a = torch.zeros_like(y)
     each, system = _systems(c, constraint, adjust)
     if adjust == "shift":
-        left = each(
-            lambda n: solver.shift_adjoint(system(n), v[n].numpy(), a[n].numpy(), tolerance, limit)[0]
-        )
+        left = each(lambda n: solver.shift_adjoint(system(n), v[n].numpy(), a[n].numpy(), tolerance, limit)[0])
         flux = solver.shift_flux(a, v, c, constraint)
     else:
-        results = each(
-            lambda n: _ratio_adjoint(system(n), y[n].numpy(), v[n].numpy(), a[n].numpy(), tolerance, limit)
-        )
+        results = each(lambda n: _ratio_adjoint(system(n), y[n].numpy(), v[n].numpy(), a[n].numpy(), tolerance, limit))
         left = [rz for rz, _ in results]
         flux = torch.from_numpy(np.stack([k for _, k in results])).to(y.dtype)
     solver.warn_adjoint(max(left), tolerance)
@@ -343,8 +352,7 @@ def _systems(
     """How to run on each image, and how to make its system: an image for each thread, or bands of a large one."""
     cv, ch = (v.contiguous().numpy() for v in c)
     source, count, weight = (
-        v.detach().double().contiguous().numpy()
-        for v in (constraint.source, constraint.count, constraint.weight)
+        v.detach().double().contiguous().numpy() for v in (constraint.source, constraint.count, constraint.weight)
     )
     measured = None if constraint.measured is None else constraint.measured.to(c.vertical.dtype).numpy()
     images, pixels = len(source), ch.shape[1] * cv.shape[2]
@@ -353,9 +361,7 @@ def _systems(
 
     def system(n: int) -> CpuSystem:
         slack = np.divide(1.0, weight[n], out=np.full_like(weight[n], np.inf), where=weight[n] > 0)
-        m = Measurement(
-            constraint.blocks, source[n], slack, count[n], None if measured is None else measured[n]
-        )
+        m = Measurement(constraint.blocks, source[n], slack, count[n], None if measured is None else measured[n])
         return CpuSystem(cv[n], ch[n], m, adjust, *((pool, workers) if banded else (None, 1)))
 
     def each(run: Callable[[int], Any]) -> list:
@@ -378,9 +384,7 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     system.adjust(y)
     reference = _nearest_energy(system) or _energy(system, y)
     # what the rounding of y alone leaves
-    noise = (
-        (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.vdot(y, y) / y.size
-    )
+    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.vdot(y, y) / y.size
     target = max(tolerance**2 * reference, float(noise))
     run = solver.ratio if system.ratio else solver.shift
     start = y.copy() if system.hierarchy else y

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from . import _numba_levels
 from .blocks import Blocks
 
 OMEGA = 0.9  # damping of the smoother
-# A V-cycle costs about 2.5 plain iterations. It pays where blocks are wide, or a region without hard cells is.
-WIDE_BLOCK = 12
-WIDE_REGION = 24
+# A V-cycle costs about 3.5 plain iterations. It pays where blocks are wide, or a region without hard cells is.
+WIDE = 24
 
 # Kinds of grid: pixels paired within their block; one pixel for each cell; cells paired across blocks.
 WITHIN, CELLS, ACROSS = 0, 1, 2
@@ -56,14 +56,14 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
 
 def _pair_within(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pair pixels within each block; blocks no wider than two stay as they are. Returns groups and new blocks."""
-    groups = [np.arange(a, b, 2 if b - a > 2 else 1) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    groups = [np.arange(a, b, 2 if b - a > 2 else 1) for a, b in pairwise(starts)]
     return np.append(np.concatenate(groups), starts[-1]), np.cumsum([0] + [len(group) for group in groups])
 
 
 def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
     """Whether a V-cycle will be faster than plain Jacobi; `hard` is [h, w] bool."""
     side = max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max())
-    return bool(side >= WIDE_BLOCK or side * _widest(~hard) >= WIDE_REGION)
+    return bool(max(side, side * _widest(~hard)) >= WIDE)
 
 
 def _widest(region: np.ndarray) -> int:
@@ -72,7 +72,7 @@ def _widest(region: np.ndarray) -> int:
     while region.any():
         side = max(1, 2 * side)
         h, w = (n // 2 * 2 for n in region.shape)
-        region = region[:h, :w].reshape(h // 2, 2, w // 2, 2).all(axis=(1, 3))
+        region = np.asarray(region[:h, :w].reshape(h // 2, 2, w // 2, 2).all(axis=(1, 3)))
     return side
 
 
@@ -104,9 +104,7 @@ class Hierarchy:
             places = at[4] + np.cumsum([0] + [len(part) for part in parts])
             table.append((H, W, h, w, *at[:4], *np.resize(places[:-1], 4), grid.kind))
             starts += parts
-            at = np.array(
-                (at[0] + H * W, at[1] + (H + 1) * W, at[2] + H * (W + 1), at[3] + h * w, places[-1])
-            )
+            at = np.array((at[0] + H * W, at[1] + (H + 1) * W, at[2] + H * (W + 1), at[3] + h * w, places[-1]))
         self.table, self.starts = np.array(table, np.int64), np.concatenate(starts).astype(np.int64)
         self.wv, self.wh = np.zeros(at[1], kind), np.zeros(at[2], kind)
         self.sd, self.isd, self.g, self.r, self.t = (np.zeros(at[0], kind) for _ in range(5))
@@ -117,13 +115,10 @@ class Hierarchy:
 
     def _view(self, row: np.ndarray) -> Level:
         H, W, h, w, pixel, v, side, cell = row[:8]
-        images = (a[pixel : pixel + H * W].reshape(H, W) for a in (self.sd, self.isd, self.g, self.r, self.t))
-        return Level(
-            self.wv[v : v + (H + 1) * W].reshape(H + 1, W),
-            self.wh[side : side + H * (W + 1)].reshape(H, W + 1),
-            *images,
-            self.inverse[cell : cell + h * w].reshape(h, w),
-        )
+        sd, isd, g, r, t = (a[pixel : pixel + H * W].reshape(H, W) for a in (self.sd, self.isd, self.g, self.r, self.t))
+        wv = self.wv[v : v + (H + 1) * W].reshape(H + 1, W)
+        wh = self.wh[side : side + H * (W + 1)].reshape(H, W + 1)
+        return Level(wv, wh, sd, isd, g, r, t, self.inverse[cell : cell + h * w].reshape(h, w))
 
     def build(
         self, wv: np.ndarray, wh: np.ndarray, sd: np.ndarray, g: np.ndarray, slack: np.ndarray, floor: float
@@ -139,8 +134,7 @@ class Hierarchy:
                 if grid.kind == CELLS:
                     self.gain[:] = _free_cells(level, slack, floor).ravel()
                 else:
-                    squares = np.add.reduceat(level.g.astype(np.float64) ** 2, grid.rows[:-1], 0)
-                    level.inverse[:] = reciprocal(slack + np.add.reduceat(squares, grid.cols[:-1], 1))
+                    _numba_levels.cell_inverse(level.g, slack, grid.rows, grid.cols, level.inverse)
             fine = (level.wv, level.wh, level.sd, level.g)
 
     def run(self) -> np.ndarray:
@@ -166,9 +160,7 @@ def _unscaled(wv: np.ndarray, wh: np.ndarray, sd: np.ndarray) -> tuple[np.ndarra
     return wv[1:-1] * wide[:-1] * wide[1:], wh[:, 1:-1] * wide[:, :-1] * wide[:, 1:], wide**2
 
 
-def _fill(
-    level: Level, vertical: np.ndarray, horizontal: np.ndarray, diagonal: np.ndarray, active: np.ndarray
-) -> None:
+def _fill(level: Level, vertical: np.ndarray, horizontal: np.ndarray, diagonal: np.ndarray, active: np.ndarray) -> None:
     """Scale edges and diagonal into a level without constraint; inactive pixels take no part."""
     isd = np.where(active, 1 / np.sqrt(np.where(active, diagonal, 1)), 0)
     level.isd[:] = isd

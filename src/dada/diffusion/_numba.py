@@ -12,41 +12,59 @@ reference count for each row, which is as much as the arithmetic on it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
-compiled = numba.njit(
-    nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy"
-)
+compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
 
 
 @compiled
 def expand(cells, row_of_cells, starts, out):
     """Copy each cell of one row of cells to the pixels it covers."""
-    if out.shape[0] == 2 * cells.shape[1]:  # pairs, as between two levels: a loop that vectorises
-        for cell in range(cells.shape[1]):
+    n = cells.shape[1]
+    width = out.shape[0] // n
+    if width == 2 and out.shape[0] == 2 * n:  # pairs, as between two levels
+        for cell in range(n):
             out[2 * cell] = cells[row_of_cells, cell]
             out[2 * cell + 1] = cells[row_of_cells, cell]
-        return
-    for cell in range(cells.shape[1]):
-        value = cells[row_of_cells, cell]
-        for j in range(starts[cell], starts[cell + 1]):
-            out[j] = value
+    elif width % 4 == 0 and out.shape[0] == width * n:  # equal blocks: unrolled, or short loops would cost most
+        for cell in range(n):
+            value = cells[row_of_cells, cell]
+            for j in range(cell * width, (cell + 1) * width, 4):
+                out[j] = value
+                out[j + 1] = value
+                out[j + 2] = value
+                out[j + 3] = value
+    else:
+        for cell in range(n):
+            value = cells[row_of_cells, cell]
+            for j in range(starts[cell], starts[cell + 1]):
+                out[j] = value
 
 
 @compiled
 def reduce(row, starts, cells, row_of_cells):
     """Sum a row of pixels over each cell."""
-    if row.shape[0] == 2 * cells.shape[1]:
-        for cell in range(cells.shape[1]):
+    n = cells.shape[1]
+    width = row.shape[0] // n
+    if width == 2 and row.shape[0] == 2 * n:
+        for cell in range(n):
             cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
-        return
-    for cell in range(cells.shape[1]):
-        total = 0.0
-        for j in range(starts[cell], starts[cell + 1]):
-            total += row[j]
-        cells[row_of_cells, cell] = total
+    elif width % 4 == 0 and row.shape[0] == width * n:
+        for cell in range(n):
+            total = 0.0
+            for j in range(cell * width, (cell + 1) * width, 4):
+                total += (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
+            cells[row_of_cells, cell] = total
+    else:
+        for cell in range(n):
+            total = 0.0
+            for j in range(starts[cell], starts[cell + 1]):
+                total += row[j]
+            cells[row_of_cells, cell] = total
 
 
 @compiled
@@ -99,9 +117,7 @@ def _diffuse_row(y, i, wv, wh, lam, out):
 
 
 @compiled
-def loop(
-    y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, has_measured, rows, cols, steps
-):
+def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, has_measured, rows, cols, steps):
     """Run Eq. 1 and Eq. 3 `steps` times, swapping y and other; return the one that holds the result.
 
     Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
@@ -228,7 +244,7 @@ def root(sd, count, share, tiny, rows, cols, lo, hi):
 
 @compiled
 def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, lo, hi):
-    """Scale the weights of block rows lo..hi to a unit diagonal; fill g and its squared norm s0 in each block."""
+    """Scale the weights of block rows lo..hi to a unit diagonal; fill g (m / sd, or m y^2 / sd), its square sums s0."""
     H, W = sd.shape
     total = np.empty(W, sd.dtype)
     for block in range(lo, hi):
@@ -239,12 +255,11 @@ def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, 
                     wv[i + 1, j] /= sd[i, j] * sd[i + 1, j]
             for j in range(1, W):
                 wh[i, j] /= sd[i, j - 1] * sd[i, j]
+            for j in range(W):
+                g[i, j] = 1 / sd[i, j]
             if scaled:
                 for j in range(W):
-                    g[i, j] = y[i, j] * y[i, j] / sd[i, j]
-            else:
-                for j in range(W):
-                    g[i, j] = 1 / sd[i, j]
+                    g[i, j] *= y[i, j] * y[i, j]
             if has_measured:
                 for j in range(W):
                     g[i, j] *= measured[i, j]
@@ -320,10 +335,8 @@ def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, 
 
 
 @compiled
-def residual_adjoint(
-    a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi
-):
-    """Scaled right-hand side of the adjoint of `ratio`, y (v - L a + mu a - k), for block rows lo..hi; k in the cells."""
+def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi):
+    """Scaled right-hand side of the adjoint of `ratio`, y (v - L a + mu a - k), for block rows lo..hi; k in cells."""
     W = y.shape[1]
     row = np.empty(W, y.dtype)
     push = np.empty(W, y.dtype)
@@ -375,24 +388,22 @@ def residual_adjoint(
 
 
 @compiled
-def update(x, r, p, q, g, alpha, fold, s1, rows, cols, lo, hi):
-    """x += alpha p, r -= alpha q + g fold; s1 = block sums of g r. Returns r'r of the band.
+def update(r, q, g, alpha, fold, s1, rows, cols, lo, hi):
+    """r -= alpha q + g fold; s1 = block sums of g r. Returns r'r of the band.
 
     In a hard cell r matters only up to a multiple of g; taking the last one out (`fold`) keeps r small, and r'z free
     of cancellation.
     """
-    W = x.shape[1]
-    a = x.dtype.type(alpha)
-    total = np.empty(W, x.dtype)
-    take = np.empty(W, x.dtype)
+    W = r.shape[1]
+    a = r.dtype.type(alpha)
+    total = np.empty(W, r.dtype)
+    take = np.empty(W, r.dtype)
     squares = 0.0
     for block in range(lo, hi):
         total[:] = 0
         expand(fold, block, cols, take)
         for i in range(rows[block], rows[block + 1]):
-            part = x.dtype.type(0)
-            for j in range(W):
-                x[i, j] += a * p[i, j]
+            part = r.dtype.type(0)
             for j in range(W):
                 value = r[i, j] - a * q[i, j] - g[i, j] * take[j]
                 r[i, j] = value
@@ -404,16 +415,32 @@ def update(x, r, p, q, g, alpha, fold, s1, rows, cols, lo, hi):
 
 
 @compiled
-def _corrected_row(src, g, i, kappa, out):
-    """Row i of src - g kappa, into a row with a border of one."""
+def _direction_row(src, g, i, kappa, b, old, out):
+    """Row i of src - g kappa + b p, with `old` for row i of p, into a row with a border of one."""
     for j in range(src.shape[1]):
-        out[j + 1] = src[i, j] - g[i, j] * kappa[j]
+        out[j + 1] = src[i, j] - g[i, j] * kappa[j] + b * old[j]
 
 
 @compiled
-def direction(src, g, kappa, multiplier, wv, wh, p, q, beta, rows, cols, lo, hi):
-    """z = src - g kappa; p = z + beta p; q = K z + g multiplier + beta q. Returns p'q of the band."""
+def _next_row(src, g, i, kappa, a, b, p, x, out):
+    """The same with row i of p itself, which is used for x += a p and then replaced."""
+    for j in range(src.shape[1]):
+        x[i, j] += a * p[i, j]
+    for j in range(src.shape[1]):
+        out[j + 1] = src[i, j] - g[i, j] * kappa[j] + b * p[i, j]
+    for j in range(src.shape[1]):
+        p[i, j] = out[j + 1]
+
+
+@compiled
+def direction(src, g, kappa, along, wv, wh, p, x, q, alpha, beta, edge, band, rows, cols, lo, hi):
+    """x += alpha p (the step before); z = src - g kappa; p = z + beta p; q = K p + g along. Returns p'q of the band.
+
+    `along` is the multiplier of p. edge[band] holds the rows of the old p just above and just below the band, which
+    other bands may have replaced by now.
+    """
     H, W = src.shape
+    a = src.dtype.type(alpha)
     b = src.dtype.type(beta)
     above = np.zeros(W + 2, src.dtype)
     here = np.zeros(W + 2, src.dtype)
@@ -421,32 +448,33 @@ def direction(src, g, kappa, multiplier, wv, wh, p, q, beta, rows, cols, lo, hi)
     take = np.empty(W, src.dtype)
     push = np.empty(W, src.dtype)
     product = 0.0
-    first = rows[lo]
+    first, last = rows[lo], rows[hi] - 1
     if first > 0:
         expand(kappa, lo - 1, cols, take)
-        _corrected_row(src, g, first - 1, take, above)
+        _direction_row(src, g, first - 1, take, b, edge[band, 0], above)
     expand(kappa, lo, cols, take)
-    _corrected_row(src, g, first, take, here)
+    _next_row(src, g, first, take, a, b, p, x, here)
     for block in range(lo, hi):
-        expand(multiplier, block, cols, push)
+        expand(along, block, cols, push)
         for i in range(rows[block], rows[block + 1]):
             if i + 1 == H:
                 below[:] = 0
             else:
                 if i + 1 == rows[block + 1]:
                     expand(kappa, block + 1, cols, take)
-                _corrected_row(src, g, i + 1, take, below)
-            # three short loops: with more arrays in one, the compiler gives up on telling them apart
+                if i == last:
+                    _direction_row(src, g, i + 1, take, b, edge[band, 1], below)
+                else:
+                    _next_row(src, g, i + 1, take, a, b, p, x, below)
+            # two short loops: with more arrays in one, the compiler gives up on telling them apart
             for j in range(W):
                 flow = here[j + 1] - wh[i, j] * here[j] - wh[i, j + 1] * here[j + 2]
-                q[i, j] = flow + g[i, j] * push[j] + b * q[i, j]
-            for j in range(W):
-                q[i, j] -= wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1]
+                q[i, j] = flow + g[i, j] * push[j]
             part = src.dtype.type(0)
             for j in range(W):
-                value = here[j + 1] + b * p[i, j]
-                p[i, j] = value
-                part += value * q[i, j]
+                flow = q[i, j] - wv[i, j] * above[j + 1] - wv[i + 1, j] * below[j + 1]
+                q[i, j] = flow
+                part += here[j + 1] * flow
             product += part
             above, here, below = here, below, above
     return product
@@ -461,11 +489,20 @@ def cell_step(s1, inverse, hard, rr, kappa, fold, multiplier):
     total = rr
     for i in range(s1.shape[0]):
         for j in range(s1.shape[1]):
-            kappa[i, j] = s1[i, j] * inverse[i, j]
-            fold[i, j] = kappa[i, j] if hard[i, j] else 0.0
-            multiplier[i, j] = kappa[i, j] - fold[i, j]
-            total -= kappa[i, j] * s1[i, j]
+            value = s1[i, j] * inverse[i, j]
+            kappa[i, j] = value
+            fold[i, j] = value if hard[i, j] else 0.0
+            multiplier[i, j] = 0.0 if hard[i, j] else value
+            total -= value * s1[i, j]
     return total
+
+
+@compiled
+def advance(along, beta, multiplier):
+    """The multiplier of p: along = multiplier + beta along."""
+    for i in range(along.shape[0]):
+        for j in range(along.shape[1]):
+            along[i, j] = multiplier[i, j] + beta * along[i, j]
 
 
 # ---- leaving the linear system ----------------------------------------------------------------------------------

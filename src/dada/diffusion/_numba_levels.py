@@ -53,6 +53,21 @@ def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
 
 
 @compiled
+def cell_inverse(g, slack, rows, cols, inverse):
+    """inverse = 1 / (slack + block sums of g^2), and 0 where that is 0 or infinite."""
+    total = np.empty(g.shape[1], g.dtype)
+    for block in range(slack.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(g.shape[1]):
+                total[j] += g[i, j] * g[i, j]
+        reduce(total, cols, inverse, block)
+        for cell in range(slack.shape[1]):
+            value = slack[block, cell] + inverse[block, cell]
+            inverse[block, cell] = 1.0 / value if value > 0 and np.isfinite(value) else 0.0
+
+
+@compiled
 def _smoothed_row(r, g, i, take, omega, out):
     """Row i of omega (r - g kappa), into a row with a border of one."""
     for j in range(r.shape[1]):

@@ -1,6 +1,6 @@
-"""The saddle system of `solver.py` in plain torch operations: a batch at once, on any device. Slow on a CPU, where
-`_cpu.py` does the same with compiled passes and this module is its plain twin.
+"""The saddle system of `solver.py` in plain torch operations: a batch at once, on any device.
 
+On a CPU `_cpu.py` does the same with compiled passes, much faster; there this module is its plain twin for the tests.
 Everything is [N, H, W] (pixels) or [N, h, w] (cells); scalars are [N]. K z = z - sum of w z over the neighbours, after
 scaling to a unit diagonal; sd is the square root of the unscaled diagonal.
 """
@@ -8,6 +8,7 @@ scaling to a unit diagonal; sd is the square root of the unscaled diagonal.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -41,11 +42,7 @@ class Level:
 
     def kappa(self, r: Tensor) -> Tensor:
         """(sum g r) / (slack + sum g^2), [N, h, w]."""
-        return (
-            block_sum(self.g * r, self.blocks) * self.inverse
-            if self.blocks
-            else torch.zeros_like(self.inverse)
-        )
+        return block_sum(self.g * r, self.blocks) * self.inverse if self.blocks else torch.zeros_like(self.inverse)
 
     def times_g(self, cells: Tensor) -> Tensor:
         """g times the cell's value."""
@@ -90,12 +87,13 @@ class TorchSystem:
         self.slack = torch.where(constraint.weight > 0, 1 / constraint.weight, torch.inf).detach()
         loose = not bool(self.hard.all())
         wanted = any(worth_it(self.blocks, hard.cpu().numpy()) for hard in self.hard)
+        self.r = c.vertical.new_zeros(len(c.vertical), *self.blocks.target_size)
         self.grids: tuple[Grid, ...] = grids(self.blocks, loose) if wanted else ()
 
     # ---- the system
 
     def assemble(self, y: Tensor | None) -> None:
-        """Build the system of `shift` (y None) or of the Newton step of `ratio` at y."""
+        """Weights c and g = m; at y, weights c y_p y_n and g = m y^2."""
         wv, wh = self.c
         g = self.measured.expand(wv.shape[0], *self.blocks.target_size).to(wv.dtype)
         n = self.constraint.count
@@ -106,9 +104,7 @@ class TorchSystem:
             g = g * y**2
             soft = (n > 0) & ~self.hard
             mean, square = self.constraint.down(y), self.constraint.down(y**2)
-            slack = torch.where(
-                soft, slack * square * mean / torch.where(soft, self.constraint.source, 1), slack
-            )
+            slack = torch.where(soft, slack * square * mean / torch.where(soft, self.constraint.source, 1), slack)
         diagonal = _edge_sum(wv, wh)
         least = spread(self._block_max(diagonal), self.blocks) * torch.finfo(wv.dtype).eps
         sd = torch.maximum(diagonal, least).clamp(min=TINY).sqrt()
@@ -122,8 +118,8 @@ class TorchSystem:
     def _block_max(self, diagonal: Tensor) -> Tensor:
         """Largest diagonal of each measured block, 0 elsewhere."""
         rows, cols = self.blocks.rows, self.blocks.cols
-        top = torch.stack([diagonal[:, a:b].amax(1) for a, b in zip(rows[:-1], rows[1:], strict=True)], 1)
-        cell = torch.stack([top[:, :, a:b].amax(2) for a, b in zip(cols[:-1], cols[1:], strict=True)], 2)
+        top = torch.stack([diagonal[:, a:b].amax(1) for a, b in pairwise(rows)], 1)
+        cell = torch.stack([top[:, :, a:b].amax(2) for a, b in pairwise(cols)], 2)
         return cell * (self.constraint.count > 0)
 
     def begin(self) -> Tensor:
@@ -301,9 +297,7 @@ def _coarser(fine: Level, grid: Grid, slack: Tensor) -> Level:
     sd = _edge_sum(cross_v, cross_h).clamp(min=TINY).sqrt()
     blocks = Blocks((len(grid.rows) - 1, len(grid.cols) - 1), coarse_size, grid.rows, grid.cols)
     g = g / sd
-    return Level(
-        blocks, *_scale(cross_v, cross_h, 1 / sd), sd, g, _reciprocal(slack + block_sum(g**2, blocks))
-    )
+    return Level(blocks, *_scale(cross_v, cross_h, 1 / sd), sd, g, _reciprocal(slack + block_sum(g**2, blocks)))
 
 
 def _across(wv: Tensor, wh: Tensor, groups: Blocks) -> tuple[Tensor, Tensor]:
@@ -363,9 +357,7 @@ def solve(
         rz, count = torch.where(failed, rz_again, rz), torch.where(failed, count + more, count)
     y = y + centre[:, None, None]
     TorchSystem(c, constraint, adjust).adjust(y)
-    residual = torch.where(
-        reference > 0, (rz.clamp(min=0) / torch.where(reference > 0, reference, 1)).sqrt(), 0.0
-    )
+    residual = torch.where(reference > 0, (rz.clamp(min=0) / torch.where(reference > 0, reference, 1)).sqrt(), 0.0)
     return y, count, residual, rz <= target
 
 

@@ -94,7 +94,7 @@ def down(target: Tensor, source_size: tuple[int, int], coverage: Tensor | None =
     Returns:
         [..., h, w]; NaN where `coverage` leaves a cell without any pixel.
     """
-    blocks = partition(tuple(source_size), tuple(target.shape[-2:]))  # type: ignore[arg-type]
+    blocks = partition(tuple(source_size), tuple(target.shape[-2:]))
     if coverage is None:
         area = torch.from_numpy(blocks.area).to(target)
         return block_sum(target, blocks) / area
@@ -105,7 +105,7 @@ def down(target: Tensor, source_size: tuple[int, int], coverage: Tensor | None =
 
 def up(source: Tensor, target_size: tuple[int, int]) -> Tensor:
     """Copy each source cell to the target pixels of its block: nearest-neighbour upsampling (`up`, Eq. 3)."""
-    return spread(source, partition(tuple(source.shape[-2:]), tuple(target_size)))  # type: ignore[arg-type]
+    return spread(source, partition(tuple(source.shape[-2:]), tuple(target_size)))
 
 
 def _membership(starts: np.ndarray, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -51,13 +51,11 @@ def check(
     if adjust not in ("ratio", "shift"):
         raise ValueError(f'adjust must be "ratio" or "shift", got {adjust!r}')
     if source.ndim != 4 or 0 in source.shape:
-        raise ValueError(
-            f"source must be [B, K, h, w] with no empty dimension, got shape {tuple(source.shape)}"
-        )
+        raise ValueError(f"source must be [B, K, h, w] with no empty dimension, got shape {tuple(source.shape)}")
     if source.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"source must be float32 or float64, got {source.dtype}; convert it with .float()")
     _check_coefficients(source, coefficients)
-    blocks = partition(tuple(source.shape[-2:]), coefficients.size)  # type: ignore[arg-type]
+    blocks = partition(tuple(source.shape[-2:]), coefficients.size)
     images = source.shape[0] * source.shape[1]
 
     detached = source.detach()
@@ -65,13 +63,9 @@ def check(
     if weight is not None:
         strength = _expand("weight", weight, source.shape).to(source.dtype)
         if not bool((strength.detach() >= 0).all()):
-            raise ValueError(
-                "weight must be >= 0 (0: no measurement, infinite: exact), got negative values or NaN"
-            )
+            raise ValueError("weight must be >= 0 (0: no measurement, infinite: exact), got negative values or NaN")
     if mask is not None:
-        strength = torch.where(
-            _expand("mask", mask, source.shape).bool(), strength, torch.zeros_like(strength)
-        )
+        strength = torch.where(_expand("mask", mask, source.shape).bool(), strength, torch.zeros_like(strength))
     measured = None
     if coverage is not None:
         size = (source.shape[0], source.shape[1], *coefficients.size)
@@ -109,9 +103,7 @@ def _check_coefficients(source: Tensor, coefficients: Coefficients) -> None:
                 "convert one to the other"
             )
         if c.numel() and not bool(((c.detach() >= 0) & torch.isfinite(c.detach())).all()):
-            raise ValueError(
-                f"{name} coefficients must be finite and >= 0; are there NaN in the guide's features?"
-            )
+            raise ValueError(f"{name} coefficients must be finite and >= 0; are there NaN in the guide's features?")
 
 
 def _expand(name: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -127,9 +119,7 @@ def _check_values(source: Tensor, used: Tensor, adjust: Adjust) -> None:
         raise ValueError("an image has no measured cell at all (mask, coverage and weight leave none)")
     odd = int((used & ~torch.isfinite(source)).sum())
     if odd:
-        raise ValueError(
-            f"{odd} measured source cells are NaN or infinite; leave them out with mask=isfinite(source)"
-        )
+        raise ValueError(f"{odd} measured source cells are NaN or infinite; leave them out with mask=isfinite(source)")
     low = source[used].min()
     if adjust == "ratio" and not bool(low > 0):
         raise ValueError(

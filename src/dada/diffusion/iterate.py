@@ -97,19 +97,15 @@ def iterate(
         raise ValueError(f"step_size must lie in (0, 1/4) for the loop to be stable (Eq. 1), got {step_size}")
     constraint = check(source, coefficients, adjust, mask, coverage, weight)
     flat = flatten(coefficients, source.shape[1])
-    y = (
-        adjustment(start(initial, source, constraint), constraint, adjust).detach()
-        if steps == 0
-        else start(initial, source, constraint).detach()
-    )
-    before = y
+    before = y = start(initial, source, constraint).detach()
     with torch.no_grad():
-        plain = steps - grad_steps
-        if plain:
-            head, tail = (plain - 1, 1) if grad_steps == 0 else (plain, 0)
-            y = _run(y, flat, constraint, adjust, step_size, epsilon, head)
-            if tail:
-                before, y = y, _run(y, flat, constraint, adjust, step_size, epsilon, tail)
+        if steps == 0:
+            y = adjustment(y, constraint, adjust)
+        elif grad_steps == 0:  # the last step on its own, to see how much it still changes
+            before = _run(y, flat, constraint, adjust, step_size, epsilon, steps - 1)
+            y = _run(before, flat, constraint, adjust, step_size, epsilon, 1)
+        else:
+            y = _run(y, flat, constraint, adjust, step_size, epsilon, steps - grad_steps)
     for _ in range(grad_steps):
         before = y
         y = adjustment(diffuse(y, flat, step_size), constraint, adjust, step_size, epsilon)

@@ -52,12 +52,15 @@ def summarise(
     with torch.no_grad():
         used = constraint.count > 0
         wide = values.detach().double()
-        measured = constraint
-        misfit = (measured.down(wide) - constraint.source.detach().double()).abs() * used
+        misfit = (constraint.down(wide) - constraint.source.detach().double()).abs() * used
         largest = misfit.flatten(1).amax(dim=1)
         mean = misfit.flatten(1).sum(dim=1) / used.flatten(1).sum(dim=1)
     return Solution(
-        values.reshape(*shape, *values.shape[-2:]),
-        *(v.reshape(shape) for v in (iterations, residual, largest, mean, converged)),
-        reason,
+        values=values.reshape(*shape, *values.shape[-2:]),
+        iterations=iterations.reshape(shape),
+        residual=residual.reshape(shape),
+        misfit_max=largest.reshape(shape),
+        misfit_mean=mean.reshape(shape),
+        converged=converged.reshape(shape),
+        reason=reason,
     )

@@ -26,10 +26,11 @@ For large blocks, and for regions without hard cells, the preconditioner is a V-
 
 **ratio** in u = log y: the flow divided by y, f_p = sum c_pn (1 - exp(u_n - u_p)), must be constant in each block. Its
 derivative is Y^-2 K with K the *symmetric* Laplacian of the weights c_pn y_p y_n, whatever y is; so each Newton step is
-a saddle system with g = m y^2, followed by the exact adjustment (Eq. 3). (The exact Newton step would hold sum(y x) = 0
-instead of sum(y^2 x) = 0; the adjustment that follows makes up for it, and conjugate gradients stay usable.) Values
-stay positive by construction. Freezing mu y instead, in y itself, diverges where S varies by more than a few times
-between neighbouring cells.
+a saddle system with g = m y^2, followed by the exact adjustment (Eq. 3). The exact Newton step would hold sum(y x) = 0
+instead of sum(y^2 x) = 0; the adjustment makes up for it, and the system stays symmetric. Values stay positive by
+construction. Freezing mu y instead, in y itself, diverges where S varies by more than a few times between
+neighbouring cells. The first step is that of `shift`, which is convex; r'z may rise for a step, since the adjustment
+stirs up short waves that the next step smooths in a few iterations.
 
 **The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
 `tolerance` times the same norm of the nearest-neighbour image up(S): a measure that does not depend on the start.
@@ -51,12 +52,13 @@ from .solution import ConvergenceWarning
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
+WORSE = 100.0  # how far r'z may rise in a Newton step: what the adjustment stirs up is soon smoothed again
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
 
 
 class System(Protocol):
-    """A saddle system and the state of its solution: compiled for one image (_cpu.py), torch for a batch (_torch.py)."""
+    """A saddle system and the state of its solution: compiled, for one image (_cpu.py), or torch, for a batch."""
 
     # -- conjugate gradients
     def begin(self) -> Scalar:
@@ -169,7 +171,7 @@ def ratio(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, S
     best = rz = system.linearise(as_shift=True)
     spent, halvings = 0, 0
     for round_ in range(ROUNDS):
-        inner = system.most(target, INNER_REDUCTION**2 * rz)
+        inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)  # below the target, or one more step would follow
         _, count = conjugate_gradients(system, rz, inner, INNER_LIMIT)
         spent = spent + count
         system.retract()
@@ -177,8 +179,8 @@ def ratio(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, S
         if round_ == 0:
             best = rz
             system.keep(rz == rz)
-        while system.any(rz > 2 * best) and halvings < ROUNDS:
-            system.halve(rz > 2 * best)
+        while system.any(rz > WORSE * best) and halvings < ROUNDS:
+            system.halve(rz > WORSE * best)
             rz = system.linearise()
             halvings += 1
         system.keep(rz < best)
@@ -208,26 +210,28 @@ def shift_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) 
     return system.divide(rz, first), count
 
 
-def ratio_adjoint(
-    system: System, y: Any, v: Any, a: Any, tolerance: float, limit: int
-) -> tuple[Scalar, Scalar]:
+def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limit: int) -> tuple[Scalar, Scalar]:
     """Solve (L - mu) a + k = v with sum(y a) = 0, by the transpose of the Newton iteration at the equilibrium y."""
     system.hold(y)
     system.linearise()
-    first, spent, best = None, 0, None
+    first = best = rz = system.adjoint_residual(a, v)
+    spent: Scalar = 0
     for _ in range(ROUNDS):
-        rz = system.adjoint_residual(a, v)
-        if first is None:
-            first = best = rz
         target = tolerance**2 * first
         if not system.any((rz > target) & (rz <= 100 * best) & (spent < limit)):
             break
         best = system.least(best, rz)
-        inner = system.most(target, INNER_REDUCTION**2 * rz)
+        inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)
         _, count = conjugate_gradients(system, rz, inner, limit)
         spent = spent + count
         system.add_adjoint(a)
+        rz = system.adjoint_residual(a, v)
     return system.divide(rz, first), spent
+
+
+def slack_factor(mean: Any, square: Any, source: Any) -> Any:
+    """What turns the slack of down(y) = `mean` into that of sum(y^2 x) in a soft cell; `square` is down(y^2)."""
+    return square * mean / source
 
 
 def laplacian(y: Tensor, c: Coefficients) -> Tensor:

@@ -30,7 +30,7 @@ def pool() -> tuple[ThreadPoolExecutor | None, int]:
 
 def each(run: Callable[[int], T], images: int) -> list[T]:
     """Run on each image, several at a time."""
-    workers, count = pool()
+    workers, _ = pool()
     if workers is None or images == 1:
         return [run(n) for n in range(images)]
     return list(workers.map(run, range(images)))
