@@ -74,17 +74,13 @@ class TestPreview:
         assert {"mm", "a map"} <= set(texts(pictures.preview(np.eye(5), unit="mm", title="a map")))
 
     def test_the_colour_bar_is_as_high_as_the_image(self):
-        figure = pictures.preview(
-            np.random.default_rng(0).random((40, 60)), range=(0, 1), unit="m", title="t"
-        )
+        figure = pictures.preview(np.random.default_rng(0).random((40, 60)), range=(0, 1), unit="m", title="t")
         figure.canvas.draw()
         image, bar = (axes.get_position() for axes in figure.axes)
         assert image.y0 == pytest.approx(bar.y0, abs=0.01)
         assert image.height == pytest.approx(bar.height, abs=0.01)
 
-    @pytest.mark.parametrize(
-        "dtype", [np.uint8, np.uint16, np.int16, np.float16, np.float32, np.float64, bool]
-    )
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float16, np.float32, np.float64, bool])
     def test_any_real_type_is_shown(self, dtype):
         drawn(pictures.preview(np.arange(12).reshape(3, 4).astype(dtype)))
 
@@ -239,9 +235,7 @@ class TestErrorMap:
         assert positive[0] > positive[2]
 
     def test_titles_give_mean_absolute_and_root_mean_square(self):
-        assert "MAE 3.50 m, RMSE 3.54 m" in texts(
-            pictures.error_map({"a": np.array([[3.0, -4.0, np.nan]])}, "m")
-        )
+        assert "MAE 3.50 m, RMSE 3.54 m" in texts(pictures.error_map({"a": np.array([[3.0, -4.0, np.nan]])}, "m"))
 
     @pytest.mark.parametrize("value", [0.0, 2.0, np.nan])
     @pytest.mark.parametrize("size", [(1, 1), (4, 40), (40, 4)])

@@ -42,9 +42,7 @@ def test_depth_is_one_ray_through_each_pixel_centre():
 
 
 def test_depth_of_a_flat_wall_is_a_plane(scene):
-    inverse = 1 / scene.depth[:20, 230:270].astype(
-        np.float64
-    )  # wall right of the poster: a plane is linear in 1 / z
+    inverse = 1 / scene.depth[:20, 230:270].astype(np.float64)  # wall right of the poster: a plane is linear in 1 / z
     rows, columns = np.mgrid[:20, :40]
     terms = np.stack([np.ones_like(rows), rows, columns], -1).reshape(-1, 3)
     fit = terms @ np.linalg.lstsq(terms, inverse.ravel(), rcond=None)[0]

@@ -204,9 +204,7 @@ def _checked(values: ArrayLike, valid: ArrayLike | None, name: str) -> tuple[NDA
     if valid is not None:
         mask = np.asarray(valid, bool)
         if mask.shape != data.shape:
-            raise InputError(
-                f"the valid mask of {name} has shape {mask.shape}: expected {data.shape}, as {name}"
-            )
+            raise InputError(f"the valid mask of {name} has shape {mask.shape}: expected {data.shape}, as {name}")
         known &= mask
     return (data if data.dtype.kind == "f" else data.astype(np.float32)), known
 
@@ -214,9 +212,7 @@ def _checked(values: ArrayLike, valid: ArrayLike | None, name: str) -> tuple[NDA
 def _same_size(size: Size, images: Mapping[str, NDArray[Any]]) -> None:
     for name, image in images.items():
         if image.shape[:2] != size:
-            raise InputError(
-                f"{name} has shape {image.shape}, the others {size}: they must agree in height and width"
-            )
+            raise InputError(f"{name} has shape {image.shape}, the others {size}: they must agree in height and width")
 
 
 def _thin(data: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
@@ -337,21 +333,15 @@ class _Scale:
         import matplotlib
 
         if not (np.isfinite(limits).all() and limits[0] < limits[1]):
-            raise InputError(
-                f"the range {limits[0]:g} to {limits[1]:g} is empty: give a lower and a greater value"
-            )
+            raise InputError(f"the range {limits[0]:g} to {limits[1]:g} is empty: give a lower and a greater value")
         if colormap not in matplotlib.colormaps:
-            raise InputError(
-                f"unknown colour map {colormap!r}: use one of matplotlib's, such as viridis or magma"
-            )
+            raise InputError(f"unknown colour map {colormap!r}: use one of matplotlib's, such as viridis or magma")
         below, above = bool((values < limits[0]).any()), bool((values > limits[1]).any())
         extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[below, above]
         return cls(limits, matplotlib.colormaps[colormap], extend, not values.size)
 
     @classmethod
-    def robust(
-        cls, data: NDArray[Any], known: NDArray[np.bool_], limits: Range | None, colormap: str
-    ) -> _Scale:
+    def robust(cls, data: NDArray[Any], known: NDArray[np.bool_], limits: Range | None, colormap: str) -> _Scale:
         values = _thin(data, known)
         return cls.of(values, _robust(values) if limits is None else limits, colormap)
 
@@ -470,9 +460,7 @@ class _Sheet:
         side = 0.13
         at = MARGIN / self.width, MARGIN / self.height
         colour = tuple(c / 255 for c in NEUTRAL)
-        patch = Rectangle(
-            at, side / self.width, side / self.height, facecolor=colour, edgecolor=FAINT, linewidth=0.6
-        )
+        patch = Rectangle(at, side / self.width, side / self.height, facecolor=colour, edgecolor=FAINT, linewidth=0.6)
         self.figure.add_artist(patch)
         x, y = (MARGIN + side + 0.07) / self.width, (MARGIN + side / 2) / self.height
         self.figure.text(x, y, text, fontsize=SMALL, color=INK, va="center_baseline")
@@ -505,9 +493,7 @@ def _mark(axes: Axes, window: Window) -> None:
     rows, columns = window
     size = columns.stop - columns.start, rows.stop - rows.start
     for colour, line in (("black", 2.2), ("white", 1.1)):
-        axes.add_patch(
-            Rectangle((columns.start, rows.start), *size, fill=False, edgecolor=colour, linewidth=line)
-        )
+        axes.add_patch(Rectangle((columns.start, rows.start), *size, fill=False, edgecolor=colour, linewidth=line))
 
 
 def _percent(share: float) -> str:

@@ -60,9 +60,7 @@ def render(height: int = 480, width: int = 640, *, seed: int = 0) -> Scene:
         InputError: a size below 1.
     """
     if height < 1 or width < 1:
-        raise InputError(
-            f"a scene of {height} x {width} pixels cannot be rendered: both sizes must be at least 1"
-        )
+        raise InputError(f"a scene of {height} x {width} pixels cannot be rendered: both sizes must be at least 1")
     room = _room()
     depth = np.empty((height, width), np.float32)
     for rows, view in _bands(height, width, 1, np.float64):
@@ -212,9 +210,7 @@ class Cone:
     def normal(self, local: Array) -> Array:
         slope = (self.top - self.base) / self.height
         across = np.hypot(local[0], local[1]) + 1e-9
-        side = np.stack([local[0] / across, local[1] / across, np.full_like(across, -slope)]) / np.hypot(
-            1, slope
-        )
+        side = np.stack([local[0] / across, local[1] / across, np.full_like(across, -slope)]) / np.hypot(1, slope)
         up = np.array([0, 0, 1], local.dtype)[:, None]
         inside = across < self.base + slope * local[2] - 1e-4
         cap = np.where(local[2] > self.height / 2, up, -up)
@@ -224,9 +220,7 @@ class Cone:
         o, d = _into(self, points), _turn(self, rays)
         flat = np.maximum(1 - d[2] ** 2, 1e-6)
         t = -(o[0] * d[0] + o[1] * d[1]) / flat  # where the ray is closest to the axis
-        z = np.clip(
-            o[2] + t * d[2], 0, self.height
-        )  # nearest point of the axis, then of the ray to that point
+        z = np.clip(o[2] + t * d[2], 0, self.height)  # nearest point of the axis, then of the ray to that point
         t = -(o[0] * d[0] + o[1] * d[1]) + (z - o[2]) * d[2]
         away = (o[0] + t * d[0]) ** 2 + (o[1] + t * d[1]) ** 2 + (o[2] + t * d[2] - z) ** 2
         return np.sqrt(away) - (self.base + (self.top - self.base) / self.height * z), t
@@ -400,9 +394,7 @@ def striped_pot(p: Array) -> Array:
 
 def leafy(light: Array, dark: Array) -> Texture:
     def texture(p: Array) -> Array:
-        rib = _step(0.004, 0.001, np.abs(p[1])) + 0.35 * (
-            np.abs(((p[0] + np.abs(p[1])) * 30) % 1 - 0.5) < 0.08
-        )
+        rib = _step(0.004, 0.001, np.abs(p[1])) + 0.35 * (np.abs(((p[0] + np.abs(p[1])) * 30) % 1 - 0.5) < 0.08)
         return _mix(dark, light, np.clip(0.35 * _noise(p[0] * 20, p[1] * 20, 2) + rib, 0, 1))
 
     return texture
@@ -496,9 +488,7 @@ def _facing(normal: Array, up: Array) -> Array:
 
 def _cone(start: Array, end: Array, base: float, top: float | None = None) -> Cone:
     axis = end - start
-    side = (
-        np.array([0.0, 0.0, 1.0]) if abs(axis[2]) < 0.9 * np.linalg.norm(axis) else np.array([1.0, 0.0, 0.0])
-    )
+    side = np.array([0.0, 0.0, 1.0]) if abs(axis[2]) < 0.9 * np.linalg.norm(axis) else np.array([1.0, 0.0, 0.0])
     return Cone(start, _facing(axis, side), float(np.linalg.norm(axis)), base, base if top is None else top)
 
 
@@ -585,9 +575,7 @@ def _basket(foot: Array) -> list[Piece]:
         out = _yaw(angle).T @ _at(0, 0, -1)
         centre = foot + out * (half + flare / 2) + _at(0, height / 2, 0)
         frame = _facing(out * height - _at(0, flare, 0), _at(0, 1, 0))
-        panel = Patch(
-            centre, frame, (half + 0.01, height / 2), mesh(half + 0.01, height / 2, 0.026, 0.004), 0.002
-        )
+        panel = Patch(centre, frame, (half + 0.01, height / 2), mesh(half + 0.01, height / 2, 0.026, 0.004), 0.002)
         pieces.append(Piece(panel, METAL))
         along = _yaw(angle).T @ _at(half + flare, 0, 0)
         rim = foot + out * (half + flare) + _at(0, height, 0)
@@ -609,12 +597,9 @@ def _chair(foot: Array, degrees: float) -> list[Piece]:
         return Piece(_cone(start, end, radius), WALNUT, gloss=0.1)
 
     legs = [
-        rod(place(x * 1.12, 0, z * 1.12), place(x, 0.44, z), 0.016)
-        for x, z in product((-0.18, 0.18), (-0.18, 0.18))
+        rod(place(x * 1.12, 0, z * 1.12), place(x, 0.44, z), 0.016) for x, z in product((-0.18, 0.18), (-0.18, 0.18))
     ]
-    spindles = [
-        rod(place(x, 0.46, 0.19), place(x * 1.1, 0.9, 0.27), 0.008) for x in np.linspace(-0.12, 0.12, 5)
-    ]
+    spindles = [rod(place(x, 0.46, 0.19), place(x * 1.1, 0.9, 0.27), 0.008) for x in np.linspace(-0.12, 0.12, 5)]
     posts = [rod(place(x, 0.46, 0.19), place(x * 1.1, 0.94, 0.277), 0.014) for x in (-0.19, 0.19)]
     return [
         Piece(Box(place(0, 0.455, 0), _at(0.225, 0.016, 0.22), turn), WALNUT, gloss=0.1),
@@ -670,15 +655,9 @@ def _sideboard() -> list[Piece]:
     books = [(0.02, 0.13, (92, 44, 52)), (0.06, 0.11, (200, 168, 96)), (0.095, 0.125, (52, 78, 70))]
     return [
         Piece(Box(_at(-0.1, 0.46, 4.44), _at(0.82, 0.3, 0.22)), panelled),
-        *(
-            Piece(_cone(_at(x, 0, z), _at(x, 0.18, z), 0.018), OAK)
-            for x, z in product((-0.8, 0.6), (4.3, 4.58))
-        ),
+        *(Piece(_cone(_at(x, 0, z), _at(x, 0.18, z), 0.018), OAK) for x, z in product((-0.8, 0.6), (4.3, 4.58))),
         Piece(Sphere(_at(0.3, 0.9, 4.42), 0.14), plain(212, 196, 170)),
-        *(
-            Piece(Box(_at(-0.72 + x, 0.76 + h, 4.45), _at(0.016, h, 0.09)), plain(*colour))
-            for x, h, colour in books
-        ),
+        *(Piece(Box(_at(-0.72 + x, 0.76 + h, 4.45), _at(0.016, h, 0.09)), plain(*colour)) for x, h, colour in books),
     ]
 
 

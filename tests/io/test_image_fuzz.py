@@ -102,9 +102,7 @@ def test_damaged_files_are_refused_or_read_within_bounds(tmp_path: Path, capfd, 
     refused = 0
     for _ in range(MUTATIONS):
         damaged = mutate(seed, random)
-        path.write_bytes(
-            damaged if name == "a.png" or path.suffix != ".png" else with_valid_checksums(damaged)
-        )
+        path.write_bytes(damaged if name == "a.png" or path.suffix != ".png" else with_valid_checksums(damaged))
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
@@ -119,9 +117,7 @@ def test_damaged_files_are_refused_or_read_within_bounds(tmp_path: Path, capfd, 
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    "name", ["a.png", "a.jpg", "integers.tif", "a.pfm", "a.npy", "a.npz", "a.exr", "plain.exr"]
-)
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "integers.tif", "a.pfm", "a.npy", "a.npz", "a.exr", "plain.exr"])
 def test_a_file_cut_anywhere_is_refused(tmp_path: Path, name: str):
     path = tmp_path / name
     SEEDS[name](path)

@@ -38,9 +38,7 @@ def saved(picture, kind: str, **options) -> bytes:
     return buffer.getvalue()
 
 
-def png(
-    width: int, height: int, bits: int = 16, colour: int = 0, pixels: bytes = b"", extra: bytes = b""
-) -> bytes:
+def png(width: int, height: int, bits: int = 16, colour: int = 0, pixels: bytes = b"", extra: bytes = b"") -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 

@@ -388,11 +388,11 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     target = max(tolerance**2 * reference, float(noise))
     run = solver.ratio if system.ratio else solver.shift
     start = y.copy() if system.hierarchy else y
-    rz, count = run(system, y, target, limit)
+    rz, count = run(system, y, target, limit, solver.FAR * reference)
     if not rz <= target and system.hierarchy and count < limit:
         system.hierarchy = None  # more iterations, but not as easily upset by extreme coefficients
         y[:] = start
-        rz, more = run(system, y, target, limit)
+        rz, more = run(system, y, target, limit, solver.FAR * reference)
         count += more
     y += y.dtype.type(centre)
     system.measurement = given

@@ -347,12 +347,12 @@ def solve(
     target = torch.maximum(tolerance**2 * reference, noise)
     run = solver.ratio if adjust == "ratio" else solver.shift
     start = y.clone()
-    rz, count = run(system, y, target, limit)
+    rz, count = run(system, y, target, limit, solver.FAR * reference)
     failed = ~(rz <= target)
     if system.grids and bool((failed & (count < limit)).any()):
         system.grids = ()
         again = start.clone()
-        rz_again, more = run(system, again, target, limit)
+        rz_again, more = run(system, again, target, limit, solver.FAR * reference)
         y = torch.where(failed[:, None, None], again, y)
         rz, count = torch.where(failed, rz_again, rz), torch.where(failed, count + more, count)
     y = y + centre[:, None, None]

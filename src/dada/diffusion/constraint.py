@@ -76,6 +76,9 @@ def check(
     if measured is not None:
         count = block_sum(measured.to(source.dtype), blocks)
     count = torch.where(strength > 0, count, torch.zeros_like(count))
+    if adjust == "ratio":  # firmer than the digits can tell from exact, since mu = w (S - d) / (n d)
+        firmest = torch.finfo(source.dtype).eps ** -0.4
+        strength = torch.where(strength > firmest * count, torch.full_like(strength, torch.inf), strength)
     strength = torch.where(count > 0, strength, torch.zeros_like(strength))
     if measured is None and not bool((count > 0).all()):
         measured = torch.ones(images, *coefficients.size, dtype=torch.bool, device=source.device)

@@ -29,7 +29,7 @@ derivative is Y^-2 K with K the *symmetric* Laplacian of the weights c_pn y_p y_
 a saddle system with g = m y^2, followed by the exact adjustment (Eq. 3). The exact Newton step would hold sum(y x) = 0
 instead of sum(y^2 x) = 0; the adjustment makes up for it, and the system stays symmetric. Values stay positive by
 construction. Freezing mu y instead, in y itself, diverges where S varies by more than a few times between
-neighbouring cells. The first step is that of `shift`, which is convex; r'z may rise for a step, since the adjustment
+neighbouring cells. From a start far away the first step is that of `shift`, which is convex; r'z may rise for a step, since the adjustment
 stirs up short waves that the next step smooths in a few iterations.
 
 **The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
@@ -52,6 +52,7 @@ from .solution import ConvergenceWarning
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
+FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S)
 WORSE = 100.0  # how far r'z may rise in a Newton step: what the adjustment stirs up is soon smoothed again
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
@@ -158,26 +159,32 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
     return rz, count
 
 
-def ratio(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:
     """Solve `ratio` from y, which is changed in place, by Newton steps of at most `limit` iterations in all.
 
-    The first step is that of `shift`, which is convex and cannot go far wrong; a later one that makes things worse
-    is halved.
+    Where r'z at y is above `far`, the first step is that of `shift`, which is convex and cannot go far wrong. A step
+    that makes things much worse is halved.
 
     Returns:
         r'z of the best y, which is the one left, and the iterations spent.
     """
     system.hold(y)
-    best = rz = system.linearise(as_shift=True)
+    best = rz = system.linearise()
+    system.keep(rz == rz)
+    if not system.any(best > target):
+        return best, 0 * (best > target)
+    restart = system.any(rz > far)
+    if restart:
+        rz = system.linearise(as_shift=True)
     spent, halvings = 0, 0
-    for round_ in range(ROUNDS):
+    for _ in range(ROUNDS):
         inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)  # below the target, or one more step would follow
         _, count = conjugate_gradients(system, rz, inner, INNER_LIMIT)
         spent = spent + count
         system.retract()
         rz = system.linearise()
-        if round_ == 0:
-            best = rz
+        if restart:
+            best, restart = rz, False
             system.keep(rz == rz)
         while system.any(rz > WORSE * best) and halvings < ROUNDS:
             system.halve(rz > WORSE * best)
@@ -191,8 +198,9 @@ def ratio(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, S
     return best, spent
 
 
-def shift(system: System, y: Any, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+def shift(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:
     """Solve `shift` from y, which is changed in place. Returns the last r'z and the iterations."""
+    del far  # one convex problem: any start will do
     system.assemble(None)
     system.shift_residual(y)
     rz, count = conjugate_gradients(system, system.begin(), target, limit)

@@ -35,12 +35,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         InputError: the folder cannot be written to, or writing failed with an OSError inside the block.
     """
-    temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        # opened with 0o666, so that the user's umask decides who may read the result
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    with _explained(path):
+        temporary = _create(path)
         try:
             yield temporary
             _flush_to_disk(temporary, os.O_RDWR)  # Windows flushes only what is open for writing
@@ -51,13 +47,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
             raise
         with suppress(OSError):  # not every system can flush a folder; the file itself is complete
             _flush_to_disk(path.parent, os.O_RDONLY)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        number = error.errno if isinstance(error, OSError) else None
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        remedy = _REMEDIES.get(number or 0, "Check the path, its permissions and the free space")
-        raise InputError(f"{path}: the file cannot be written ({reason}). {remedy}.") from None
+
+
+def check_writable(path: Path) -> None:
+    """Raise InputError if no file can be written to `path`: create one beside it and remove it again."""
+    with _explained(path):
+        _create(path).unlink()
 
 
 def write_bytes_atomically(path: Path, *parts: bytes | memoryview) -> None:
@@ -65,6 +60,30 @@ def write_bytes_atomically(path: Path, *parts: bytes | memoryview) -> None:
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
+
+
+def _create(path: Path) -> Path:
+    """Create the temporary file that is to become `path`."""
+    temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    # opened with 0o666, so that the user's umask decides who may read the result
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return temporary
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn errors of the system into an InputError with a remedy."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        remedy = _REMEDIES.get(number or 0, "Check the path, its permissions and the free space")
+        raise InputError(f"{path}: the file cannot be written ({reason}). {remedy}.") from None
 
 
 def _flush_to_disk(path: Path, flags: int) -> None:

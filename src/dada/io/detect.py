@@ -81,27 +81,20 @@ def _check_regular_file(path: Path) -> None:
     try:
         mode, size = (status := os.stat(path)).st_mode, status.st_size
     except FileNotFoundError:
-        raise InputError(
-            f"{path}: there is no such file. Check the path, also for a typing mistake."
-        ) from None
+        raise InputError(f"{path}: there is no such file. Check the path, also for a typing mistake.") from None
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: the file cannot be reached ({error}). Check the path and its permissions."
-        ) from None
+        raise InputError(f"{path}: the file cannot be reached ({error}). Check the path and its permissions.") from None
     if stat.S_ISDIR(mode):
         raise InputError(f"{path}: this is a folder, not an image. Name one file in it.")
     if not stat.S_ISREG(mode):
-        raise InputError(
-            f"{path}: this is a pipe or a device, not a file. Save the image to a file and name that."
-        )
+        raise InputError(f"{path}: this is a pipe or a device, not a file. Save the image to a file and name that.")
     if size == 0:
         raise InputError(f"{path}: the file is empty. Copy or export it again.")
     try:
         path.open("rb").close()
     except OSError as error:
         raise InputError(
-            f"{path}: the file cannot be opened ({error.strerror}). Check its permissions, for example with "
-            "ls -l."
+            f"{path}: the file cannot be opened ({error.strerror}). Check its permissions, for example with ls -l."
         ) from None
 
 

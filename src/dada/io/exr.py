@@ -32,9 +32,7 @@ def read_exr(path: Path, role: Role, key: str | None) -> Raster:
     failure = next((line for line in said if "Exception raised" in line or "EXR_ERR" in line), failure)
     if failure is not None or any(plane.shape != (header.height, header.width) for plane in planes):
         reason = one_line(failure or "channels of unlike sizes").replace(f"{path}: ", "")
-        raise InputError(
-            f"{path}: the OpenEXR file is damaged or truncated ({reason}). Copy or export it again."
-        )
+        raise InputError(f"{path}: the OpenEXR file is damaged or truncated ({reason}). Copy or export it again.")
     if header.cropped:
         warnings.warn(
             f"{path}: its data window differs from its display window; the data window is taken as the image",
@@ -55,9 +53,7 @@ def write_exr(path: Path, target: Path, values: np.ndarray) -> None:
             f"which hold {values.dtype}, or convert to float32."
         )
     if values.ndim == 3 and values.shape[2] != 3:
-        raise InputError(
-            f"{path}: OpenEXR is written with 1 or 3 channels, not {values.shape[2]}. Write to .tiff."
-        )
+        raise InputError(f"{path}: OpenEXR is written with 1 or 3 channels, not {values.shape[2]}. Write to .tiff.")
     header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
     planes = {"Y": values} if values.ndim == 2 else {name: values[..., i] for i, name in enumerate("RGB")}
     channels = {name: np.ascontiguousarray(plane) for name, plane in planes.items()}
@@ -83,16 +79,12 @@ def _pick(path: Path, header: ExrHeader, role: Role, key: str | None) -> list[st
         if all(colour in names for colour in colours):
             ignored = [name for name in names if name.startswith(prefix) and name not in colours]
             if any(name.rsplit(".", 1)[-1] == "A" for name in ignored):
-                warnings.warn(
-                    f"{path}: the alpha channel of the guide is ignored", ImageWarning, stacklevel=2
-                )
+                warnings.warn(f"{path}: the alpha channel of the guide is ignored", ImageWarning, stacklevel=2)
             return colours
     listed = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
     if key is not None:
         raise InputError(f"{path}: it has no channel {key!r}. Name one of these as key: {listed}.")
     if len(names) > 1:
-        wanted = (
-            "the channel with the values" if role == "source" else "the channel or the layer with R, G and B"
-        )
+        wanted = "the channel with the values" if role == "source" else "the channel or the layer with R, G and B"
         raise InputError(f"{path}: it has {len(names)} channels. Name {wanted} as key; there are {listed}.")
     return names

@@ -40,9 +40,7 @@ def read_exr_header(path: Path) -> ExrHeader:
             kind = "deep data" if flags & _DEEP else "several parts"
             raise InputError(f"{path}: this OpenEXR file holds {kind}. Export a flat image as a single part.")
         if flags & 0xFF != 2:
-            raise InputError(
-                f"{path}: OpenEXR version {flags & 0xFF} is unknown. Export the file again as version 2."
-            )
+            raise InputError(f"{path}: OpenEXR version {flags & 0xFF} is unknown. Export the file again as version 2.")
         attributes, end = _attributes(data)
         x0, y0, x1, y1 = window = struct.unpack("<4i", attributes["dataWindow"])
         height, width = y1 - y0 + 1, x1 - x0 + 1
@@ -65,9 +63,7 @@ def read_exr_header(path: Path) -> ExrHeader:
         raise InputError(
             f"{path}: its OpenEXR header is damaged or truncated ({error}). Copy or export it again."
         ) from None
-    check_ratio(
-        path, chunks * 16, size - end, 1
-    )  # each has an entry in the table of offsets and a head of its own
+    check_ratio(path, chunks * 16, size - end, 1)  # each has an entry in the table of offsets and a head of its own
     if compression in _BOUNDED:
         check_ratio(path, height * width * pixel, size - end, _RATIO)
     return ExrHeader(height, width, channels, cropped=display != attributes["dataWindow"])
@@ -99,9 +95,7 @@ def _channels(path: Path, content: bytes) -> dict[str, str]:
         if pixel_type not in _DTYPES or name in channels:
             raise struct.error(f"channel {name!r}")
         if (x_step, y_step) != (1, 1):
-            raise InputError(
-                f"{path}: its channel {name!r} is subsampled. Export all channels at full size, as RGB."
-            )
+            raise InputError(f"{path}: its channel {name!r} is subsampled. Export all channels at full size, as RGB.")
         channels[name] = _DTYPES[pixel_type]
     if not channels:
         raise struct.error("no channels")

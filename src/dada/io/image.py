@@ -50,9 +50,7 @@ def read_image(path: str | os.PathLike[str], *, key: str | None = None, role: Ro
     except MemoryError:
         raise InputError(f"{path}: there is not enough memory for this image. Cut it into tiles.") from None
     except OSError as error:
-        raise InputError(
-            f"{path}: the file cannot be read ({error}). Check the disk and its permissions."
-        ) from None
+        raise InputError(f"{path}: the file cannot be read ({error}). Check the disk and its permissions.") from None
     values = raster.values
     if values.ndim == 3 and values.shape[2] == 1:
         values = values[..., 0]
@@ -91,20 +89,14 @@ def write_image(
     values = np.asarray(values)
     if values.ndim == 3 and values.shape[2] == 1:
         values = values[..., 0]
-    if (
-        values.ndim not in (2, 3)
-        or values.size == 0
-        or values.dtype.kind not in "buif"
-        or values.dtype.itemsize > 8
-    ):
+    if values.ndim not in (2, 3) or values.size == 0 or values.dtype.kind not in "buif" or values.dtype.itemsize > 8:
         raise InputError(
             f"{path}: an image to write has shape (height, width) or (height, width, channels), no side of "
             f"length 0, and real numbers; got shape {values.shape} of {values.dtype}."
         )
     if georeference is not None and kind != "tiff":
         warnings.warn(
-            f"{path}: {kind.upper()} cannot hold the georeference, so it is dropped; write to .tiff to keep "
-            "it",
+            f"{path}: {kind.upper()} cannot hold the georeference, so it is dropped; write to .tiff to keep it",
             ImageWarning,
             stacklevel=2,
         )
@@ -149,7 +141,5 @@ def _single_channel(path: Path, values: np.ndarray) -> np.ndarray:
             "temperature) have one. If this is the guide, swap the two files; a colour-mapped picture of the "
             "values is not the values."
         )
-    warnings.warn(
-        f"{path}: the three channels of the source are equal; one is used", ImageWarning, stacklevel=3
-    )
+    warnings.warn(f"{path}: the three channels of the source are equal; one is used", ImageWarning, stacklevel=3)
     return np.ascontiguousarray(first)

@@ -40,9 +40,7 @@ def read_jpeg(path: Path, role: Role) -> Raster:
     data = path.read_bytes()
     frame = _walk(path, data)
     if frame.components not in (1, 3):
-        raise InputError(
-            f"{path}: this is a CMYK JPEG ({frame.components} channels). Convert it to RGB first."
-        )
+        raise InputError(f"{path}: this is a CMYK JPEG ({frame.components} channels). Convert it to RGB first.")
     check_size(path, frame.height, frame.width, frame.components, 1)
     check_ratio(path, frame.height * frame.width, len(data), _PIXELS_A_BYTE)
     values = _decode(path, data)
@@ -65,9 +63,7 @@ def _decode(path: Path, data: bytes) -> np.ndarray:
 
     with captured_output() as said:
         try:
-            values = cv2.imdecode(
-                np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
-            )
+            values = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION)
         except cv2.error as error:
             raise InputError(
                 f"{path}: OpenCV cannot decode this JPEG ({one_line(error.err)}). If it opens elsewhere, "
@@ -87,9 +83,7 @@ def _walk(path: Path, data: bytes) -> _Frame:
         while data[at : at + 2] == b"\xff\xff":
             at += 1
         if at + 4 > len(data) and data[at : at + 2] != b"\xff\xd9":
-            raise InputError(
-                f"{path}: the JPEG is truncated: its end mark is missing. Copy or export it again."
-            )
+            raise InputError(f"{path}: the JPEG is truncated: its end mark is missing. Copy or export it again.")
         mark, kind = data[at], data[at + 1]
         if mark != 0xFF:
             raise InputError(f"{path}: the JPEG is damaged: no marker at byte {at}. Copy or export it again.")
@@ -99,9 +93,7 @@ def _walk(path: Path, data: bytes) -> _Frame:
         body = data[at + 4 : at + 2 + length]
         at += 2 + length
         if kind in _OTHER_FRAMES:
-            raise InputError(
-                f"{path}: this kind of JPEG (lossless or arithmetic) is not read. Save it as PNG."
-            )
+            raise InputError(f"{path}: this kind of JPEG (lossless or arithmetic) is not read. Save it as PNG.")
         if kind in _FRAMES:
             if len(body) < 6 or body[0] != 8:
                 raise InputError(f"{path}: only JPEG of 8 bits a channel is read. Save it as 16-bit PNG.")

@@ -96,9 +96,7 @@ def _read_array(path: Path, file: BinaryIO, size: int) -> np.ndarray:
         )
     data = file.read(need)
     if file.read(1) or len(data) != need:
-        raise InputError(
-            f"{path}: the array is truncated. Copy the file again or write it anew with numpy.save."
-        )
+        raise InputError(f"{path}: the array is truncated. Copy the file again or write it anew with numpy.save.")
     flat = np.frombuffer(data, dtype)
     values = flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
     return np.array(_channels_last(path, values), dtype=dtype.newbyteorder("="), order="C")
@@ -115,9 +113,7 @@ def _read_header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], bool, np.
         header = file.tell()
         if any(side < 0 for side in shape):
             raise ValueError(f"negative size {shape}")
-    except (
-        Exception
-    ) as error:  # the header is a Python literal: a damaged one fails in every way a parser can
+    except Exception as error:  # the header is a Python literal: a damaged one fails in every way a parser can
         raise InputError(
             f"{path}: its NPY header is damaged ({one_line(error) or type(error).__name__}). Copy it again "
             "or write it anew with numpy.save."
@@ -130,7 +126,5 @@ def _channels_last(path: Path, values: np.ndarray) -> np.ndarray:
     if values.ndim == 2 or values.shape[2] <= values.shape[0] or values.shape[0] > values.shape[1]:
         return values
     if values.shape[0] > 1:
-        warnings.warn(
-            f"{path}: shape {values.shape} is read as (channels, height, width)", ImageWarning, stacklevel=2
-        )
+        warnings.warn(f"{path}: shape {values.shape} is read as (channels, height, width)", ImageWarning, stacklevel=2)
     return np.moveaxis(values, 0, -1)

@@ -26,8 +26,7 @@ def read_pfm(path: Path) -> Raster:
         header = _HEADER.match(file.read(512))
         if header is None:
             raise InputError(
-                f"{path}: its PFM header is malformed; expected 'Pf' or 'PF', width, height and scale. "
-                "Export it again."
+                f"{path}: its PFM header is malformed; expected 'Pf' or 'PF', width, height and scale. Export it again."
             )
         kind, width, height, scale = header[1], int(header[2]), int(header[3]), _scale(path, header[4])
         channels = 3 if kind == b"F" else 1
@@ -72,7 +71,5 @@ def _scale(path: Path, text: bytes) -> float:
     except ValueError:
         scale = math.nan
     if not math.isfinite(scale) or scale == 0:
-        raise InputError(
-            f"{path}: the scale in its PFM header, {text!r}, is no number other than 0. Export it again."
-        )
+        raise InputError(f"{path}: the scale in its PFM header, {text!r}, is no number other than 0. Export it again.")
     return scale

@@ -74,9 +74,7 @@ def encode_png(path: Path, values: np.ndarray) -> bytes:
     with captured_output():
         done, data = cv2.imencode(".png", np.ascontiguousarray(values), [cv2.IMWRITE_PNG_COMPRESSION, 4])
     if not done:
-        raise InputError(
-            f"{path}: OpenCV cannot encode {values.shape} pixels as PNG. Write to .tiff or .npy."
-        )
+        raise InputError(f"{path}: OpenCV cannot encode {values.shape} pixels as PNG. Write to .tiff or .npy.")
     return data.tobytes()
 
 
@@ -92,9 +90,7 @@ def _decode(path: Path, data: bytes) -> np.ndarray:
                 "it as TIFF."
             ) from None
     if values is None:
-        raise InputError(
-            f"{path}: the PNG is damaged: its pixels cannot be decoded. Copy or export it again."
-        )
+        raise InputError(f"{path}: the PNG is damaged: its pixels cannot be decoded. Copy or export it again.")
     return values
 
 
@@ -104,9 +100,7 @@ def _checked_chunks(path: Path, data: bytes) -> dict[bytes, bytes]:
     at = 8
     while True:
         if at + 12 > len(data):
-            raise InputError(
-                f"{path}: the PNG is truncated: it ends before its end mark. Copy or export it again."
-            )
+            raise InputError(f"{path}: the PNG is truncated: it ends before its end mark. Copy or export it again.")
         (length,) = struct.unpack_from(">I", data, at)
         kind, end = data[at + 4 : at + 8], at + 8 + length
         if end + 4 > len(data):
@@ -116,8 +110,7 @@ def _checked_chunks(path: Path, data: bytes) -> dict[bytes, bytes]:
             )
         if zlib.crc32(data[at + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
             raise InputError(
-                f"{path}: the PNG is damaged: the checksum of its {kind!r} part is wrong. Copy or export it "
-                "again."
+                f"{path}: the PNG is damaged: the checksum of its {kind!r} part is wrong. Copy or export it again."
             )
         if kind == b"IEND":
             break

@@ -77,11 +77,7 @@ def write_point_cloud(
         raise InputError(f"{path}: a point cloud is written as PLY. Name a file that ends in .ply.")
     if colours.ndim == 2:
         colours = np.repeat(colours[..., None], 3, axis=2)
-    if (
-        depth_metres.ndim != 2
-        or valid.shape != depth_metres.shape
-        or colours.shape != (*depth_metres.shape, 3)
-    ):
+    if depth_metres.ndim != 2 or valid.shape != depth_metres.shape or colours.shape != (*depth_metres.shape, 3):
         raise InputError(
             f"{path}: depth {depth_metres.shape}, colours {colours.shape} and valid mask {valid.shape} must "
             "be of one size, colours with 1 or 3 channels. Pass the guide's first three bands as colours."

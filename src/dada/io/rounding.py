@@ -11,9 +11,7 @@ from numpy.typing import DTypeLike
 from dada.errors import InputError
 
 
-def cast(
-    values: np.ndarray, valid: np.ndarray, dtype: DTypeLike, *, invalid: float | None
-) -> tuple[np.ndarray, int]:
+def cast(values: np.ndarray, valid: np.ndarray, dtype: DTypeLike, *, invalid: float | None) -> tuple[np.ndarray, int]:
     """Cast floats to the dtype of a file.
 
     Integers are rounded to nearest (halves to even). A valid value that would land on the invalid marker is
@@ -36,9 +34,7 @@ def cast(
     """
     stored = _real_dtype(dtype)
     if values.shape != valid.shape:
-        raise InputError(
-            f"values of shape {values.shape} and a valid mask of shape {valid.shape} do not match"
-        )
+        raise InputError(f"values of shape {values.shape} and a valid mask of shape {valid.shape} do not match")
     kept = np.where(valid, values, values.dtype.type(0))
     rounded = np.rint(kept) if stored.kind in "ui" else kept
     _check_range(rounded, valid, stored)
@@ -63,17 +59,14 @@ def cast(
 def _real_dtype(dtype: DTypeLike) -> Any:
     real = np.dtype(dtype)
     if real.kind not in "uif":
-        raise InputError(
-            f"cannot store values as {real}: name an integer or float type, such as uint16 or float32"
-        )
+        raise InputError(f"cannot store values as {real}: name an integer or float type, such as uint16 or float32")
     return real
 
 
 def _check_range(rounded: np.ndarray, valid: np.ndarray, dtype: Any) -> None:
     if not np.isfinite(rounded).all():
         raise InputError(
-            f"{int((~np.isfinite(rounded)).sum())} pixels marked valid are NaN or infinite. Mark them "
-            "invalid."
+            f"{int((~np.isfinite(rounded)).sum())} pixels marked valid are NaN or infinite. Mark them invalid."
         )
     if not valid.any():
         return
@@ -85,14 +78,12 @@ def _check_range(rounded: np.ndarray, valid: np.ndarray, dtype: Any) -> None:
         span = f"-{bound:g} to {bound:g}"
     else:
         info = np.iinfo(dtype)
-        fits = low >= float(info.min) and high < float(
-            info.max + 1
-        )  # max + 1 is a power of two: exact as a float
+        fits = low >= float(info.min) and high < float(info.max + 1)  # max + 1 is a power of two: exact as a float
         span = f"{info.min} to {info.max}"
     if not fits:
         raise InputError(
             f"the result ranges from {low:g} to {high:g}, which does not fit {dtype} ({span}). Write float32 "
-            "instead, for example with -o out.tiff, or choose a coarser unit."
+            "instead, for example with -o out.tiff --dtype float32, or choose a coarser unit."
         )
 
 

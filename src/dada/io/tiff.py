@@ -38,9 +38,7 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
             )
         dtype = np.dtype(dataset.dtypes[0])
         if dtype.kind not in "uif":
-            raise InputError(
-                f"{path}: it holds values of type {dtype}, not real numbers. Export it as float32."
-            )
+            raise InputError(f"{path}: it holds values of type {dtype}, not real numbers. Export it as float32.")
         check_size(path, dataset.height, dataset.width, dataset.count, dtype.itemsize)
         ratio = _RATIOS.get(dataset.tags(ns="IMAGE_STRUCTURE").get("COMPRESSION"))
         if ratio is not None:
@@ -58,9 +56,7 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
     return Raster(values, nodata, georeference, path, "tiff")
 
 
-def encode_tiff(
-    path: Path, values: np.ndarray, nodata: float | None, georeference: Georeference | None
-) -> bytes:
+def encode_tiff(path: Path, values: np.ndarray, nodata: float | None, georeference: Georeference | None) -> bytes:
     """Encode (H, W) or (H, W, C) of any real dtype GDAL knows, deflated."""
     if values.dtype.name not in _WRITABLE:
         raise InputError(

@@ -1,0 +1,216 @@
+"""`dada batch SOURCES GUIDES OUTDIR`: folders of pairs, on all cores, resumable."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from dada.cli.options import Options
+from dada.errors import InputError
+
+if TYPE_CHECKING:
+    from dada.cli.pair import Job
+    from dada.cli.workers import Done
+
+SETTINGS, LOCK = "dada-batch.json", ".dada-batch.lock"
+SOME_FAILED = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Options):
+    """Upsample folders of images, on all cores.
+
+    Sources and guides are paired by name: depth_0001.png with rgb_0001.png, cat_disp.pfm with cat_color.png,
+    7.png with 7.png. A run that was interrupted goes on where it stopped when it is started again.
+
+    For example: `dada batch scans/depth scans/rgb fine`
+
+    Names of another kind: `dada batch scans scans fine --source-pattern '*_d.png' --guide-pattern
+    '*_left.png'`
+    """
+
+    sources: Annotated[Positional[Path], arg(metavar="SOURCES", help_behavior_hint="")]
+    """Folder of coarse images."""
+    guides: Annotated[Positional[Path], arg(metavar="GUIDES", help_behavior_hint="")]
+    """Folder of fine images; may be the same folder."""
+    outdir: Annotated[Positional[Path], arg(metavar="OUTDIR", help_behavior_hint="")]
+    """Folder for the results, named as their sources; made if missing."""
+    source_pattern: Annotated[str | None, arg(metavar="PATTERN", help_behavior_hint="")] = None
+    """Which sources, with one * for what the names of a pair share."""
+    guide_pattern: Annotated[str | None, arg(metavar="PATTERN", help_behavior_hint="")] = None
+    """The same for guides."""
+    format: Annotated[
+        Literal["png", "tiff", "pfm", "exr", "npy", "npz"] | None,
+        arg(metavar="FORMAT", help_behavior_hint="(default: that of the source)"),
+    ] = None
+    """Format of the results: png, tiff, pfm, exr, npy or npz."""
+    jobs: Annotated[int | None, arg(aliases=["-j"], metavar="NUMBER", help_behavior_hint="(default: all cores)")] = None
+    """How many pairs at a time."""
+    resume: Annotated[bool, arg(help_behavior_hint="")] = True
+    """Do all pairs again; by default complete results are kept."""
+    quiet: Annotated[bool, arg(aliases=["-q"], help_behavior_hint="")] = False
+    """Print only what failed."""
+
+    def run(self) -> int:
+        """Run the command; return its exit code, SOME_FAILED if a pair failed."""
+        from dada.cli.pairing import pair
+        from dada.cli.workers import cores
+
+        pairs = pair(self.sources, self.guides, self.source_pattern, self.guide_pattern)
+        if self.jobs is not None and self.jobs < 1:
+            raise InputError(f"jobs {self.jobs} is not a number of processes. Use 1 or more.")
+        with _claim(self.outdir, [self.sources, self.guides]):
+            self._check_settings()
+            todo, kept = self._split([self._job(*found) for found in pairs.matched])
+            failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
+            done = self._work(todo, min(self.jobs or cores(), max(len(todo), 1)))
+            failed |= {result.job.source.name: result.failure for result in done if result.failure is not None}
+        if not self.quiet:
+            for text in _summary(len(todo), kept, failed, done, self.outdir):
+                print(text)
+        for name, reason in sorted(failed.items()):
+            print(f"failed: {name}: {reason}", file=sys.stderr)
+        return SOME_FAILED if failed else 0
+
+    def _job(self, source: Path, guide: Path) -> Job:
+        from dada.cli.pair import Job
+
+        suffix = f".{self.format}" if self.format else source.suffix
+        return Job(source, guide, self.outdir / f"{source.stem}{suffix}", self.shared())
+
+    def _split(self, jobs: list[Job]) -> tuple[list[Job], int]:
+        """Jobs to do, and the number of those already done: their file is there, so it is whole."""
+        since = (self.outdir / SETTINGS).stat().st_mtime_ns  # what is older was made with other settings
+        todo = [job for job in jobs if not (self.resume and _complete(job, since))]
+        return todo, len(jobs) - len(todo)
+
+    def _check_settings(self) -> None:
+        """Results of one folder are made with the same settings; these are kept beside them."""
+        from dada import __version__
+        from dada.io import write_bytes_atomically
+
+        path = self.outdir / SETTINGS
+        settings = {"dada": __version__, "format": self.format, **dataclasses.asdict(self.shared())}
+        if self.resume and path.exists():
+            try:
+                before = json.loads(path.read_text())
+            except (OSError, ValueError):
+                before = None
+            if json.dumps(before) != json.dumps(settings):  # as text: NaN equals NaN
+                raise InputError(
+                    f"{self.outdir}: it holds results made with other "
+                    f"settings{_difference(before, settings)}. Choose another folder, or do them all again "
+                    "with --no-resume."
+                )
+            return
+        write_bytes_atomically(path, (json.dumps(settings, indent=2) + "\n").encode())
+
+    def _work(self, jobs: list[Job], count: int) -> list[Done]:
+        from dada.cli.workers import run_all
+
+        if not jobs:
+            return []
+        return list(_progress(run_all(jobs, count), len(jobs), shown=not self.quiet and sys.stderr.isatty()))
+
+
+def _complete(job: Job, since: int) -> bool:
+    """Whether the result is there, newer than the settings and than what it was made from."""
+    try:
+        made = job.output.stat().st_mtime_ns
+        return made >= max(since, job.source.stat().st_mtime_ns, job.guide.stat().st_mtime_ns)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _claim(outdir: Path, inputs: list[Path]) -> Iterator[None]:
+    """Make the folder, keep other runs out of it and sweep what a killed run has left."""
+    from dada.io import TEMPORARY_PREFIX
+
+    if any(outdir.resolve() == folder.resolve() for folder in inputs):
+        raise InputError(f"{outdir}: results would overwrite their sources or guides. Name another folder.")
+    try:
+        outdir.mkdir(parents=True, exist_ok=True)
+        lock = (outdir / LOCK).open("w")
+    except OSError as error:
+        raise InputError(
+            f"{outdir}: the folder cannot be made or written to ({error.strerror}). Choose a folder you may write to."
+        ) from None
+    with lock:
+        _lock(lock, outdir)
+        for stale in outdir.glob(f"{TEMPORARY_PREFIX}*.tmp"):
+            with suppress(OSError):
+                stale.unlink()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                (outdir / LOCK).unlink()
+
+
+def _lock(file: Any, outdir: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on Windows; there two runs on one folder merely do the same work twice
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InputError(
+            f"{outdir}: another run is at work in this folder. Wait for it, or choose another folder."
+        ) from None
+
+
+def _difference(before: Any, settings: dict[str, Any]) -> str:
+    if not isinstance(before, dict):
+        return ""
+    names = [name for name in settings if before.get(name) != settings[name]]
+    return " (" + ", ".join(f"{n} was {before.get(n)}, now {settings[n]}" for n in names) + ")" if names else ""
+
+
+def _progress(results: Iterable[Done], total: int, *, shown: bool) -> Iterator[Done]:
+    """Pass results on, with a bar that tells the rate and the time left."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if not speed else f"{speed:.2g}/s" if speed >= 1 else f"{1 / speed:.2g} s each")
+
+    columns = (BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as bar:
+        task = bar.add_task("", total=total)
+        for result in results:
+            bar.advance(task)
+            yield result
+
+
+def _summary(todo: int, kept: int, failed: dict[str, str], done: list[Done], outdir: Path) -> list[str]:
+    """One line on the whole, then each warning with the number of pairs that it is about."""
+    made = sum(result.failure is None for result in done)
+    parts = [f"{made} of {todo} done"]
+    if kept:
+        parts.append(f"{kept} complete from before (--no-resume does them again)")
+    if failed:
+        parts.append(f"{len(failed)} failed")
+    said = Counter(text for result in done for text in dict.fromkeys(result.warnings))
+    lines = [f"{outdir}: " + ", ".join(parts)]
+    return lines + [f"warning: {text} ({count} of {todo} pairs)" for text, count in said.most_common(10)]

@@ -1,0 +1,55 @@
+"""Options that `dada upsample` and `dada batch` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+from tyro.conf import arg
+
+StoredType = Literal["uint8", "uint16", "int16", "int32", "float32", "float64"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How files are to be understood, computed and stored."""
+
+    unit: Annotated[
+        str | None,
+        arg(
+            aliases=["--depth-scale"],
+            metavar="UNIT",
+            help_behavior_hint="(default: mm for 16-bit integers, m for floats and georeferenced files)",
+        ),
+    ] = None
+    """Unit of the source: mm, cm, m, tum (5000 a metre), raw, or stored units in a metre."""
+    output_unit: Annotated[str | None, arg(metavar="UNIT", help_behavior_hint="(default: that of the source)")] = None
+    """Unit of the result."""
+    dtype: Annotated[StoredType | None, arg(metavar="TYPE", help_behavior_hint="(default: that of the source)")] = None
+    """Type of the stored result: uint8, uint16, int16, int32, float32 or float64."""
+    invalid: Annotated[
+        float | None,
+        arg(metavar="VALUE", help_behavior_hint="(default: the file's nodata; NaN for floats, 0 for integers)"),
+    ] = None
+    """Value that marks pixels without a measurement."""
+    fill: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Also give values to pixels without a measurement; by default they stay invalid."""
+    model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
+    """Which model: default, none (learning-free) or a file of weights."""
+    adjust: Literal["auto", "ratio", "shift"] = "auto"
+    """How cells are held to their measurement: ratio (positive values), shift (any), auto (ratio where it can
+    be)."""
+    method: Literal["equilibrium", "iterate"] = "equilibrium"
+    """Solve for the equilibrium, or run the paper's loop."""
+    tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None
+    """Of the equilibrium."""
+    steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
+    """Of the loop."""
+    source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
+    """Array (NPZ), channel (OpenEXR) or band from 1 (TIFF) of the source file."""
+    guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
+    """The same for the guide."""
+
+    def shared(self) -> Options:
+        """The options of a command that are declared here."""
+        return Options(**{field.name: getattr(self, field.name) for field in fields(Options)})

@@ -1,0 +1,172 @@
+"""The source as users have it: which cells are measured, how firmly, and whether its size can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dada.errors import InputError
+from dada.io.units import valid_pixels
+
+SKEW = 0.01  # relative difference of the two factors above which a pair looks suspicious
+
+ArrayLike = Any  # np.ndarray or torch.Tensor, the same kind in and out
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The source: h x w cells, each with a measurement or without."""
+
+    values: np.ndarray  # [h, w] float32 or float64, 0 where invalid
+    valid: np.ndarray  # [h, w] bool
+    dtype: Any  # of the result: np.dtype, or torch.dtype of a tensor
+    device: torch.device | None  # of a tensor; None: the source is a NumPy array
+
+    def like_source(self, values: Tensor) -> ArrayLike:
+        """Return an image as the kind, dtype and device of the source."""
+        if self.device is not None:
+            return values.to(self.dtype)
+        return values.cpu().numpy().astype(self.dtype, copy=False)
+
+
+def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None, warn: Warn) -> Cells:
+    """Check the source and tell valid from invalid cells.
+
+    Raises:
+        InputError: no image of real numbers, a mask that does not fit, or not a single valid cell.
+    """
+    array = _numpy(source)
+    _check_source_shape(array)
+    valid = valid_pixels(array, invalid)
+    infinite = int(np.isinf(array).sum()) if array.dtype.kind == "f" else 0
+    if infinite:
+        warn(f"{infinite} source cells are infinite and taken as invalid")
+    if isinstance(source, np.ma.MaskedArray):
+        valid &= ~np.ma.getmaskarray(source)
+    if mask is not None:
+        valid &= _per_cell("mask", mask, array.shape).astype(bool)
+    if not valid.any():
+        raise InputError(_nothing_measured(array, invalid, mask is not None))
+    if array.dtype in (np.uint8, np.int8):
+        warn(
+            "the source has 8 bits: at most 256 levels, whose steps will show in the result; use the 16-bit "
+            "or float original if there is one"
+        )
+    working = np.float32 if array.dtype.itemsize <= (2 if array.dtype.kind in "ui" else 4) else np.float64
+    values = np.where(valid, array, 0).astype(working)
+    device = source.device if isinstance(source, Tensor) else None
+    dtype = source.dtype if isinstance(source, Tensor) else array.dtype
+    if array.dtype.kind in "ui":
+        dtype = torch.from_numpy(values).dtype if isinstance(source, Tensor) else values.dtype
+    return Cells(values, valid, dtype, device)
+
+
+def read_confidence(confidence: ArrayLike | None, cells: Cells) -> np.ndarray:
+    """Return the confidence of each cell in 0..1, 0 where it is invalid; 1 if none is given.
+
+    Raises:
+        InputError: another size than the source, or values outside 0..1.
+    """
+    if confidence is None:
+        return cells.valid.astype(np.float64)
+    given = _per_cell("confidence", confidence, cells.values.shape).astype(np.float64)
+    wrong = ~((given >= 0) & (given <= 1))
+    if wrong.any():
+        raise InputError(
+            f"confidence must lie in 0 (no measurement) to 1 (exact), but {int(wrong.sum())} of its values, "
+            f"such as {given[wrong][0]:g}, do not. Scale it to 0..1, and set 0 where it is NaN."
+        )
+    trusted = np.where(cells.valid, given, 0.0)
+    if not trusted.any():
+        raise InputError("every valid source cell has confidence 0. Confidence 1 is exact, 0 is no measurement.")
+    return trusted
+
+
+def check_sizes(source: tuple[int, ...], target: tuple[int, ...], warn: Warn) -> tuple[float, float]:
+    """Return the factors (rows, columns) from the source's (h, w) to the target's (H, W).
+
+    Raises:
+        InputError: the guide is smaller than the source in some direction.
+    """
+    (h, w), (H, W) = source, target
+    if h > H or w > W:
+        remedy = "Swap the two." if h >= H and w >= W else "Rotate or crop one of them so that both show the same area."
+        raise InputError(
+            f"the guide ({W} x {H} pixels, width x height) is smaller than the source ({w} x {h}): the "
+            f"guide is the fine image, the source the coarse one. {remedy}"
+        )
+    factors = H / h, W / w
+    if (h, w) == (H, W):
+        warn("guide and source have the same size: there is nothing to upsample, the source is returned")
+    elif max(factors) > (1 + SKEW) * min(factors):
+        turned = H / w, W / h
+        hint = (
+            "; the source looks rotated by 90 degrees"
+            if min(turned) >= 1 and max(turned) <= (1 + SKEW) * min(turned)
+            else ""
+        )
+        warn(
+            f"the factors differ: x{factors[1]:.4g} across and x{factors[0]:.4g} down (source {w} x {h}, "
+            f"guide {W} x {H}). Do both images show exactly the same area?{hint}"
+        )
+    return factors
+
+
+# ---- shapes and kinds --------------------------------------------------------------------------------------
+
+
+def _numpy(array: ArrayLike) -> np.ndarray:
+    """Any array as NumPy with native byte order, not copied where it need not be."""
+    if isinstance(array, Tensor):
+        array = array.detach().cpu()
+        array = (array.float() if array.dtype == torch.bfloat16 else array).numpy()
+    array = np.asarray(array)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _check_source_shape(array: np.ndarray) -> None:
+    if array.dtype.kind not in "uif":
+        raise InputError(
+            f"the source holds values of type {array.dtype}, not measurements. Convert it to integers or floats."
+        )
+    if array.ndim == 3 and min(array.shape) in (3, 4):
+        raise InputError(
+            f"the source has shape {array.shape}: a colour image has no measurements. If it is the guide, "
+            "swap the two; a colour-mapped picture of depth is not depth."
+        )
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(
+            f"the source has shape {array.shape}; expected (height, width), no side of length 0. Pass one "
+            "image at a time, for example source[0] of a batch."
+        )
+
+
+def _nothing_measured(array: np.ndarray, invalid: float | None, masked: bool) -> str:
+    if not np.isfinite(array).any():
+        return "the source holds nothing but NaN or infinities. Check how it was exported."
+    if invalid == 0 and not array.any():
+        return (
+            "the source is all zeros, and 0 means no measurement. Check the file; if 0 is a true "
+            "value, state another invalid marker."
+        )
+    if masked:
+        return "the mask leaves no valid source cell; True must mark the valid ones. Is it inverted?"
+    return f"every source cell equals the invalid marker {invalid:g}. Check the file, or state another marker."
+
+
+def _per_cell(name: str, given: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    array = _numpy(given)
+    if array.shape != shape:
+        raise InputError(
+            f"{name} has shape {array.shape}; expected {shape}, one value for each source cell. Resample it "
+            "to the source."
+        )
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{name} holds values of type {array.dtype}, not numbers.")
+    return array

@@ -1,0 +1,308 @@
+"""Arrays in, a finer image out: the whole way from a user's source and guide to the result."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from dada.diffusion import (
+    Coefficients,
+    ConvergenceWarning,
+    Solution,
+    down,
+    equilibrium,
+    iterate,
+    partition,
+    up,
+)
+from dada.diffusion.equilibrium import TOLERANCE
+from dada.diffusion.iterate import STEPS
+from dada.errors import InputError
+from dada.guide import bands_first, unit_range
+from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source
+from dada.memory import check_memory
+from dada.model import Model, load_model
+from dada.registration import MIN_AGREEMENT, edge_agreement
+
+Adjust = Literal["auto", "ratio", "shift"]
+Method = Literal["equilibrium", "iterate"]
+
+
+class UpsampleWarning(UserWarning):
+    """The pair was upsampled, but its owner should know something about it."""
+
+
+@dataclass
+class Report:
+    """How a result was reached. Sizes are (height, width); consistency and range are in the source's unit."""
+
+    source_size: tuple[int, int]
+    target_size: tuple[int, int]
+    factors: tuple[float, float]  # rows, columns
+    bands: int
+    guide_range: tuple[float, float]  # the guide's values that were taken as 0 and 1
+    edge_agreement: float | None  # see registration.py; None: cannot tell
+    model: str
+    adjust: str
+    method: str
+    iterations: int
+    residual: float
+    converged: bool
+    reason: str
+    consistency_max: float | None  # |average of the result - source| over exact cells; None: no exact cell
+    consistency_mean: float | None
+    invalid_cells: int
+    uncertain_cells: int  # of a confidence between 0 and 1
+    invalid_pixels: int  # in the result
+    filled_pixels: int
+    seconds: float
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """A finer image.
+
+    Attributes:
+        values: (H, W), of the source's kind and float dtype (float32 for integers of up to 16 bits, float64
+            for wider ones); NaN where not valid.
+        valid: (H, W) bool of the same kind.
+        report: how it was reached.
+    """
+
+    values: ArrayLike
+    valid: ArrayLike
+    report: Report
+
+
+def upsample(
+    source: ArrayLike,
+    guide: ArrayLike,
+    *,
+    model: str | os.PathLike[str] | Model = "default",
+    mask: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    invalid: float | None = None,
+    adjust: Adjust = "auto",
+    method: Method = "equilibrium",
+    tolerance: float | None = None,
+    steps: int | None = None,
+    fill: bool = False,
+) -> Result:
+    """Make the source as fine as the guide. Averaged back down, the result is the source.
+
+    Gradients are not kept; `dada.diffusion.equilibrium` is the differentiable operator.
+
+    Args:
+        source: (h, w) NumPy array or torch tensor of any real dtype and unit. NaN and infinities are invalid.
+        guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
+            same area; 8-bit, 16-bit, or float; see `dada.guide.unit_range` for how its values are taken.
+        model: "default", "none" (learning-free), or a model.
+        mask: (h, w) bool, True where the source is valid.
+        confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell of n pixels is held
+            with the weight n c / (1 - c): the flow of the diffusion may move its mean, the less the closer c
+            is to 1.
+        invalid: value that marks invalid cells in the source, beside NaN.
+        adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
+            values); "auto" is "ratio" where all valid values are positive.
+        method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
+        tolerance: of the equilibrium; 2e-4 by default.
+        steps: of the loop; 9024 by default, as in the paper.
+        fill: also give values to the pixels of invalid cells; by default they stay invalid.
+
+    Raises:
+        InputError: the inputs cannot be used; the message says why and what to do.
+
+    Warns:
+        UpsampleWarning: something looks wrong, such as a pair that is not registered; also in
+            `report.warnings`.
+    """
+    begin = time.perf_counter()
+    said: list[str] = []
+    cells = read_source(source, invalid, mask, said.append)
+    trust = read_confidence(confidence, cells)
+    bands = bands_first(guide)
+    factors = check_sizes(cells.values.shape, bands.shape[1:], said.append)
+    size = bands.shape[1], bands.shape[2]
+    check_memory(size, bands.shape[0], cells.values.itemsize)
+    chosen = _choose_adjust(adjust, cells.values[trust > 0])
+    network = load_model(model) if isinstance(model, str | os.PathLike) else model
+    solve = _method(method, tolerance, steps)
+
+    with torch.no_grad():
+        device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
+        fine, guide_range = unit_range(bands, device, said.append)
+        agreement = _check_registration(cells, fine, said)
+        problem = _Problem.of(cells, trust, chosen, size, device)
+        initial = problem.initial()
+        c = network.coefficients(fine[None], initial.float(), problem.deviation())
+        del fine
+        c = Coefficients(*(part.to(initial.dtype) for part in c))
+        solution = problem.solve(solve, c, initial, chosen, said)
+        values = problem.unscaled(solution.values)
+        valid = up(torch.from_numpy(trust > 0).to(device), size)
+        kept = torch.ones_like(valid) if fill else valid
+        result = cells.like_source(torch.where(kept, values, torch.nan))
+    exact = consistency(result, cells.values, trust == 1)
+    report = Report(
+        source_size=cast(tuple[int, int], cells.values.shape), target_size=size, factors=factors,
+        bands=len(bands), guide_range=guide_range, edge_agreement=agreement, model=network.name,
+        adjust=chosen, method=method, iterations=int(solution.iterations), residual=float(solution.residual),
+        converged=bool(solution.converged), reason=solution.reason[0], consistency_max=exact[0],
+        consistency_mean=exact[1], invalid_cells=int((trust == 0).sum()), uncertain_cells=int(((trust > 0) &
+        (trust < 1)).sum()), invalid_pixels=int((~kept).sum()), filled_pixels=int((kept & ~valid).sum()),
+        seconds=time.perf_counter() - begin, warnings=said,
+    )  # fmt: skip
+    for text in said:
+        warnings.warn(text, UpsampleWarning, stacklevel=2)
+    return Result(result, kept if cells.device is not None else kept.cpu().numpy(), report)
+
+
+def consistency(values: ArrayLike, source: np.ndarray, exact: np.ndarray) -> tuple[float | None, float | None]:
+    """Return the largest and the mean |average of the values - source| over exact cells.
+
+    Args:
+        values: (H, W).
+        source: (h, w).
+        exact: (h, w) bool.
+    """
+    if not exact.any():
+        return None, None
+    fine = values.detach().cpu().double().numpy() if isinstance(values, Tensor) else values
+    blocks = partition(source.shape, fine.shape)
+    total = np.add.reduceat(fine, blocks.rows[:-1], axis=0, dtype=np.float64)
+    average = np.add.reduceat(total, blocks.cols[:-1], axis=1) / blocks.area
+    misfit = np.abs(average - source)[exact]
+    return float(misfit.max()), float(misfit.mean())
+
+
+def bicubic(source: Tensor, valid: Tensor, size: tuple[int, int]) -> Tensor:
+    """Upsample [h, w] to (H, W) by bicubic interpolation, pixel centres aligned, within the source's range.
+
+    Invalid cells are first filled smoothly: by the equilibrium of the source grid with all coefficients 1.
+    """
+    values = source[None, None]
+    if not bool(valid.all()):
+        h, w = source.shape
+        ones = Coefficients(values.new_ones(1, h - 1, w), values.new_ones(1, h, w - 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a start needs no accuracy
+            values = equilibrium(values, ones, adjust="shift", mask=valid[None, None], tolerance=1e-3).values
+    fine = interpolate(values, size=size, mode="bicubic", align_corners=False)[0, 0]
+    return fine.clamp(source[valid].min(), source[valid].max())
+
+
+# ---- beneath -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The source in numbers near 1, whatever its unit: (source - offset) / unit, both exact to undo."""
+
+    source: Tensor  # [h, w]
+    valid: Tensor  # [h, w] bool
+    weight: Tensor | None  # [h, w]; None: every valid cell is exact
+    size: tuple[int, int]  # H, W
+    offset: float
+    unit: float
+
+    @classmethod
+    def of(cls, cells: Cells, trust: np.ndarray, adjust: str, size: tuple[int, int], device: torch.device) -> _Problem:
+        used = trust > 0
+        measured = cells.values[used].astype(np.float64)
+        offset = float(np.float32(measured.mean())) if adjust == "shift" else 0.0
+        largest = float(np.abs(measured - offset).max())
+        unit = float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
+        source = np.where(used, (cells.values - offset) / unit, 0).astype(cells.values.dtype)
+        weight = None
+        if ((trust > 0) & (trust < 1)).any():
+            with np.errstate(divide="ignore"):
+                weight = torch.from_numpy(partition(source.shape, size).area * trust / (1 - trust)).to(device)
+        return cls(torch.from_numpy(source).to(device), torch.from_numpy(used).to(device), weight, size, offset, unit)
+
+    def initial(self) -> Tensor:
+        """[1, 1, H, W]."""
+        return bicubic(self.source, self.valid, self.size)[None, None]
+
+    def deviation(self) -> Tensor:
+        """Of the valid cells, [1]."""
+        return self.source[self.valid].double().std(correction=0)[None]
+
+    def solve(self, run: Any, c: Coefficients, initial: Tensor, adjust: str, said: list[str]) -> Solution:
+        weight = None
+        if self.weight is not None:
+            weight = self.weight.to(self.source.dtype)[None, None]
+            initial = self._met(initial)  # the solver of `shift` takes it that soft cells begin there
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            solution = run(
+                self.source[None, None],
+                c,
+                initial=initial,
+                adjust=adjust,
+                mask=self.valid[None, None],
+                weight=weight,
+            )
+        said += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+        return solution
+
+    def _met(self, initial: Tensor) -> Tensor:
+        """Move the mean of each cell to its measurement."""
+        misfit = self.source - down(initial[0, 0], (self.source.shape[0], self.source.shape[1]))
+        met = initial + up(torch.where(self.valid, misfit, 0), self.size)
+        return torch.where(met > 0, met, initial) if bool((initial > 0).all()) else met
+
+    def unscaled(self, values: Tensor) -> Tensor:
+        """[1, 1, H, W] in numbers near 1 to [H, W] in the source's unit."""
+        return values[0, 0] * self.unit + self.offset
+
+
+def _choose_adjust(adjust: Adjust, measured: np.ndarray) -> Literal["ratio", "shift"]:
+    low = float(measured.min())
+    if adjust == "auto":
+        return "ratio" if low > 0 else "shift"
+    if adjust not in ("ratio", "shift"):
+        raise InputError(f"adjust {adjust!r} is unknown. Use auto, ratio or shift.")
+    if adjust == "ratio" and not low > 0:
+        raise InputError(
+            f"adjust ratio needs positive values, and the least valid source value is {low:g}. Use adjust "
+            "shift, which takes any value, or auto; or mark cells whose value means no measurement as "
+            "invalid."
+        )
+    return adjust
+
+
+def _method(method: Method, tolerance: float | None, steps: int | None) -> Any:
+    """`equilibrium` or `iterate` with its own option."""
+    if method not in ("equilibrium", "iterate"):
+        raise InputError(f"method {method!r} is unknown. Use equilibrium or iterate.")
+    other, given = ("steps", steps) if method == "equilibrium" else ("tolerance", tolerance)
+    if given is not None:
+        raise InputError(f"{other} {given:g} was given, but method {method} has no {other}. Leave it out.")
+    if method == "iterate":
+        if steps is not None and steps < 1:
+            raise InputError(f"steps {steps} is not a number of steps. Use 1 or more; the paper uses {STEPS}.")
+        return lambda *args, **options: iterate(*args, steps=steps or STEPS, **options)
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise InputError(f"tolerance {tolerance:g} must lie between 0 and 1; the default is {TOLERANCE:g}.")
+    return lambda *args, **options: equilibrium(*args, tolerance=tolerance or TOLERANCE, **options)
+
+
+def _check_registration(cells: Cells, guide: Tensor, said: list[str]) -> float | None:
+    source, valid = (torch.from_numpy(v).to(guide.device) for v in (cells.values, cells.valid))
+    agreement = edge_agreement(source, valid, guide)
+    if agreement is not None and agreement < MIN_AGREEMENT:
+        said.append(
+            "the edges of source and guide do not lie in the same places: do both show the same scene, from "
+            "the same viewpoint, without a shift or a flip? If they do, the guide has little to say about "
+            "this source"
+        )
+    return agreement

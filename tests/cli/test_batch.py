@@ -1,0 +1,218 @@
+"""Facts about `dada batch`: pairs by name, failures do not spread, and a killed run resumes to the same
+files."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dada.cli import workers
+from dada.cli.options import Options
+from dada.cli.pair import Job
+from dada.cli.pairing import pair
+from dada.errors import InputError
+from dada.io import read_image, write_image
+
+
+def touch(folder: Path, *names: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_bytes(b"x")
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path, scene, millimetres) -> Path:
+    """Folders depth and rgb of four pairs that differ a little."""
+    for name in ("depth", "rgb"):
+        (tmp_path / name).mkdir()
+    for i in range(4):
+        write_image(tmp_path / "depth" / f"depth_{i:04}.png", millimetres + np.uint16(10 * i))
+        write_image(tmp_path / "rgb" / f"rgb_{i:04}.png", scene.guide)
+    return tmp_path
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.glob("*.png"))}
+
+
+# ---- pairs by name -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "guide"),
+    [
+        ("depth_0001.png", "rgb_0001.png"),
+        ("0001_depth.png", "0001_color.jpg"),
+        ("cat.png", "cat.png"),
+        ("1305031102.160407.png", "1305031102.160407.png"),
+        ("office-3-disp.pfm", "office-3-rgb.png"),
+        ("frame-000001.depth.png", "frame-000001.color.png"),
+        ("tile_7_DSM.tif", "tile_7_ortho.tif"),
+        ("LR_0803.npy", "HR_0803.png"),
+    ],
+)
+def test_usual_names_are_paired(tmp_path, source, guide):
+    sources = touch(tmp_path / "a", source, "other_9.png", "notes.txt", ".hidden.png")
+    guides = touch(tmp_path / "b", guide, "unrelated.png")
+    found = pair(sources, guides)
+    assert [(a.name, b.name) for a, b in found.matched] == [(source, guide)]
+    assert [path.name for path in found.alone] == ["other_9.png"]
+    if source != guide:
+        same = touch(tmp_path / "c", source, guide)
+        assert [(a.name, b.name) for a, b in pair(same, same).matched] == [(source, guide)]
+
+
+def test_patterns_decide_where_words_cannot(tmp_path):
+    folder = touch(tmp_path / "a", "1_d.png", "1_left.png", "1_right.png", "2_d.png", "2_left.png")
+    found = pair(folder, folder, "*_d.png", "*_left.png")
+    assert [(a.name, b.name) for a, b in found.matched] == [("1_d.png", "1_left.png"), ("2_d.png", "2_left.png")]
+
+
+@pytest.mark.parametrize(
+    ("sources", "guides", "options", "said"),
+    [
+        (["a.png"], ["b.png"], {}, "none of its 1 images has a partner.*--source-pattern"),
+        (["a.png", "a.tiff"], ["a.png"], {}, "a.png and a.tiff are both 'a'"),
+        (["notes.txt"], ["b.png"], {}, "holds no images"),
+        (["a.png"], ["a.png"], {"source_pattern": "a.png"}, "exactly one"),
+        (["a.png"], ["a.png"], {"guide_pattern": "*_rgb.png"}, "no images called"),
+    ],
+)
+def test_what_cannot_be_paired_is_explained(tmp_path, sources, guides, options, said):
+    with pytest.raises(InputError, match=said):
+        pair(touch(tmp_path / "s", *sources), touch(tmp_path / "g", *guides), **options)
+    with pytest.raises(InputError, match="not a folder"):
+        pair(tmp_path / "nowhere", tmp_path / "g")
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def test_failures_are_listed_at_the_end_and_stop_nothing(dada, data, scene):
+    (data / "depth" / "depth_0001.png").write_bytes(b"damaged")
+    write_image(data / "depth" / "depth_0007.png", np.ones((12, 16), np.uint16))
+    ran = dada("batch", data / "depth", data / "rgb", data / "out")
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == f"{data / 'out'}: 3 of 4 done, 2 failed"
+    failures = ran.err.splitlines()
+    assert len(failures) == 2
+    assert failures[0].startswith("failed: depth_0001.png: ")
+    assert "text file" in failures[0]
+    assert failures[1] == f"failed: depth_0007.png: no guide of this name in {data / 'rgb'}."
+    assert set(digests(data / "out")) == {"depth_0000.png", "depth_0002.png", "depth_0003.png"}
+    # mended, the next run does what is left and nothing else
+    before = {p.name: p.stat().st_mtime_ns for p in (data / "out").glob("*.png")}
+    write_image(data / "depth" / "depth_0001.png", read_image(data / "depth" / "depth_0000.png").values)
+    (data / "depth" / "depth_0007.png").unlink()
+    ran = dada("batch", data / "depth", data / "rgb", data / "out", "--jobs", 1)
+    assert (ran.code, ran.err) == (0, "")
+    assert "1 of 1 done, 3 complete from before" in ran.out
+    after = {p.name: p.stat().st_mtime_ns for p in (data / "out").glob("*.png")}
+    assert {name: after[name] for name in before} == before
+    assert digests(data / "out")["depth_0001.png"] == digests(data / "out")["depth_0000.png"]
+
+
+def test_results_are_those_of_single_commands(dada, data):
+    assert dada("batch", data / "depth", data / "rgb", data / "out", "--format", "npy", "--quiet") == (0, "", "")
+    single = data / "single.npy"
+    dada("upsample", data / "depth" / "depth_0002.png", data / "rgb" / "rgb_0002.png", "-o", single)
+    np.testing.assert_array_equal(read_image(data / "out" / "depth_0002.npy").values, read_image(single).values)
+
+
+def test_other_settings_need_another_folder(dada, data):
+    (data / "out").mkdir()
+    settings = {"dada": "0", "fill": True}
+    (data / "out" / "dada-batch.json").write_text(json.dumps(settings))
+    ran = dada("batch", data / "depth", data / "rgb", data / "out")
+    assert ran.code == 2
+    assert "fill was True, now False" in ran.err
+    assert "--no-resume" in ran.err
+    assert [path.name for path in (data / "out").iterdir()] == ["dada-batch.json"]
+
+
+@pytest.mark.parametrize("outdir", ["depth", "rgb"])
+def test_results_never_go_where_the_inputs_are(dada, data, outdir):
+    before = digests(data / outdir)
+    ran = dada("batch", data / "depth", data / "rgb", data / outdir)
+    assert (ran.code, "overwrite" in ran.err) == (2, True)
+    assert digests(data / outdir) == before
+
+
+def test_two_runs_do_not_share_a_folder(dada, data):
+    fcntl = pytest.importorskip("fcntl")
+    (data / "out").mkdir()
+    with (data / "out" / ".dada-batch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ran = dada("batch", data / "depth", data / "rgb", data / "out")
+    assert (ran.code, "another run" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_no_processes_is_a_mistake(dada, data, number):
+    ran = dada("batch", data / "depth", data / "rgb", data / "out", "--jobs", number)
+    assert (ran.code, "1 or more" in ran.err) == (2, True)
+    assert not (data / "out").exists()
+
+
+# ---- processes that die ------------------------------------------------------------------------------------
+
+
+def children(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children")
+    return [int(child) for child in listed.read_text().split()] if listed.exists() else []
+
+
+def alive(process: int) -> bool:
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+def test_a_killed_run_leaves_whole_files_and_resumes_to_the_same(dada, data):
+    dada("batch", data / "depth", data / "rgb", data / "straight")
+    out = data / "out"
+    command = [sys.executable, "-m", "dada.cli", "batch", data / "depth", data / "rgb", out, "-j", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(out.glob("*.png")) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    family = children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while any(alive(child) for child in family) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert family
+    assert not any(alive(child) for child in family)  # nobody goes on without its parent
+    wanted = digests(data / "straight")
+    done = digests(out)
+    assert done
+    assert done.items() <= wanted.items()
+    (out / ".dada-0123456789abcdef.tmp").write_bytes(b"half a resul")
+    kept = {path.name: path.stat().st_mtime_ns for path in out.glob("*.png")}
+    assert dada("batch", data / "depth", data / "rgb", out).code == 0
+    assert digests(out) == wanted
+    assert {name: (out / name).stat().st_mtime_ns for name in kept} == kept
+    assert {path.name for path in out.iterdir()} == {*wanted, "dada-batch.json"}
+
+
+def die_on_second(job: Job) -> workers.Done:
+    """Stands for a job that the system kills for lack of memory."""
+    if job.source.name == "2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return workers.Done(job, None, [])
+
+
+def test_a_job_that_kills_its_process_is_the_only_one_to_fail(monkeypatch):
+    monkeypatch.setattr(workers, "run_one", die_on_second)
+    jobs = [Job(Path(str(i)), Path("g"), Path("o"), Options()) for i in range(5)]
+    done = list(workers.run_all(jobs, 2))
+    assert sorted(result.job.source.name for result in done) == ["0", "1", "2", "3", "4"]
+    assert [result.job.source.name for result in done if result.failure] == ["2"]
