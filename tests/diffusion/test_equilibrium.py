@@ -213,12 +213,12 @@ def test_a_batch_is_solved_image_by_image():
 
 
 def test_bands_of_a_large_image_give_what_one_thread_gives(monkeypatch):
-    from dada.diffusion import threads
+    from dada.diffusion import engine
 
     for factor in (4, 32):
         source, c = random_problem((128, 96), (128 // factor, 96 // factor))
         alone = equilibrium(source, c, tolerance=1e-9).values
-        monkeypatch.setattr(threads, "LARGE", 1)
+        monkeypatch.setattr(engine, "LARGE", 1)
         before = torch.get_num_threads()
         torch.set_num_threads(3)
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from . import _numba, _numba_levels, solver, threads
+from . import _numba, _numba_levels, engine, solver
 from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
 from .blocks import Blocks
 from .coefficients import Coefficients
@@ -55,17 +56,20 @@ class CpuSystem:
         H, W = blocks.target_size
         self.cells = blocks.source_size
         self.parts = blocks.rows, blocks.cols
-        self.bands = np.linspace(0, self.cells[0], min(threads, self.cells[0]) + 1).astype(int)
-        self.pool = pool if len(self.bands) > 2 else None
+        bands = np.linspace(0, self.cells[0], min(threads, self.cells[0]) + 1).astype(int).tolist()
+        self.pairs = list(pairwise(bands))
+        self.order = {lo: band for band, (lo, _) in enumerate(self.pairs)}
+        self.pool = pool if len(self.pairs) > 1 else None
         kind = cv.dtype
         self.wv, self.wh = np.empty((H + 1, W), kind), np.empty((H, W + 1), kind)
         self.sd, self.g, self.x, self.r, self.p, self.q = (np.empty((H, W), kind) for _ in range(6))
         self.s0, self.s1, self.kappa, self.fold, self.multiplier, self.along = (np.empty(self.cells) for _ in range(6))
-        self.edge = np.zeros((len(self.bands) - 1, 2, W), kind)
+        self.edge = np.zeros((len(self.pairs), 2, W), kind)
         self.alpha = 0.0
         self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
-        self.hierarchy = Hierarchy(blocks, not hard.all(), kind) if worth_it(blocks, hard) else None
+        self.loose = not bool(hard.all())
+        self.hierarchy = Hierarchy(blocks, self.loose, kind) if worth_it(blocks, hard) else None
         if self.hierarchy:
             self.t = np.empty((H, W), kind)
             self.kappa3, self.s3 = np.empty(self.cells), np.empty(self.cells)
@@ -74,10 +78,9 @@ class CpuSystem:
 
     def _bands(self, run: Callable[[int, int], float | None]) -> list:
         """Run on each band of block rows, in threads where the image is large."""
-        pairs = list(zip(self.bands[:-1], self.bands[1:], strict=True))
         if self.pool is None:
-            return [run(lo, hi) for lo, hi in pairs]
-        return list(self.pool.map(lambda pair: run(*pair), pairs))
+            return [run(lo, hi) for lo, hi in self.pairs]
+        return list(self.pool.map(lambda pair: run(*pair), self.pairs))
 
     def _rows(self, run: Callable[[int, int], float | None]) -> list:
         """Run on each band of pixel rows."""
@@ -186,16 +189,17 @@ class CpuSystem:
     def direction(self, beta: float) -> float:
         src, kappa = (self.t, self.kappa3) if self.hierarchy else (self.r, self.kappa)
         alpha, self.alpha = self.alpha, 0.0
-        _numba.advance(self.along, beta, self.multiplier)
-        starts = self.parts[0][self.bands]
-        self.edge[1:, 0] = self.p[starts[1:-1] - 1]
-        self.edge[:-1, 1] = self.p[starts[1:-1]]
-        order = {lo: band for band, lo in enumerate(self.bands[:-1])}
+        if self.loose:
+            _numba.advance(self.along, beta, self.multiplier)
+        if len(self.pairs) > 1:
+            starts = self.parts[0][[lo for lo, _ in self.pairs[1:]]]
+            self.edge[1:, 0] = self.p[starts - 1]
+            self.edge[:-1, 1] = self.p[starts]
         return sum(
             self._bands(
                 lambda lo, hi: _numba.direction(
-                    src, self.g, kappa, self.along, self.wv, self.wh, self.p, self.x, self.q, alpha, beta,
-                    self.edge, order[lo], *self.parts, lo, hi,
+                    src, self.g, kappa, self.along, self.loose, self.wv, self.wh, self.p, self.x, self.q, alpha, beta,
+                    self.edge, self.order[lo], *self.parts, lo, hi,
                 )
             )
         )  # fmt: skip
@@ -235,6 +239,12 @@ class CpuSystem:
         """Take y (changed in place) as the present state of `ratio`."""
         self.y = y
         self.best = np.empty_like(y)
+
+    def rough_residual(self) -> float:
+        kept, self.hierarchy = self.hierarchy, None
+        rz = self.linearise()
+        self.hierarchy = kept
+        return rz
 
     def linearise(self, as_shift: bool = False) -> float:
         m = self.measurement
@@ -307,7 +317,7 @@ def solve(
     c: Coefficients, constraint: Constraint, adjust: str, begin: Tensor, tolerance: float, limit: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Solve each image from `begin`. Returns values [N, H, W], and [N] iterations, residual, converged."""
-    values = begin.clone(memory_format=torch.contiguous_format)
+    values = torch.from_numpy(np.array(begin.numpy(), order="C"))
     each, system = _systems(c, constraint, adjust)
     count, residual, done = zip(
         *each(lambda n: _solve_image(system(n), values[n].numpy(), tolerance, limit)), strict=True
@@ -317,19 +327,45 @@ def solve(
 
 def adjoint(
     c: Coefficients, constraint: Constraint, adjust: str, y: Tensor, v: Tensor, tolerance: float, limit: int
-) -> tuple[Tensor, Tensor]:
-    """Solve the adjoint of each image for v = dloss/dy. Returns a [N, H, W] and dloss/dS [N, h, w]."""
-    a = torch.zeros_like(y)
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve the adjoint of each image for v = dloss/dy. Returns dloss/dS, dloss/dc vertical and horizontal."""
+    flux = torch.empty_like(constraint.source)
+    vertical, horizontal = (torch.empty_like(edges) for edges in c)
     each, system = _systems(c, constraint, adjust)
-    if adjust == "shift":
-        left = each(lambda n: solver.shift_adjoint(system(n), v[n].numpy(), a[n].numpy(), tolerance, limit)[0])
-        flux = solver.shift_flux(a, v, c, constraint)
-    else:
-        results = each(lambda n: _ratio_adjoint(system(n), y[n].numpy(), v[n].numpy(), a[n].numpy(), tolerance, limit))
-        left = [rz for rz, _ in results]
-        flux = torch.from_numpy(np.stack([k for _, k in results])).to(y.dtype)
-    solver.warn_adjoint(max(left), tolerance)
-    return a, flux
+
+    def one(n: int) -> float:
+        a = np.zeros_like(y[n].numpy())
+        run = _ratio_adjoint if adjust == "ratio" else _shift_adjoint
+        left, out = run(system(n), y[n].numpy(), v[n].numpy(), a, tolerance, limit)
+        flux[n].numpy()[:] = out
+        _numba.edge_gradient(a, y[n].numpy(), vertical[n].numpy(), horizontal[n].numpy())
+        return left
+
+    solver.warn_adjoint(max(each(one)), tolerance)
+    return flux, vertical, horizontal
+
+
+def misfit(values: Tensor, constraint: Constraint) -> Tensor:
+    """|down(values) - source| in float64, 0 where not measured, [N, h, w]."""
+    out = np.empty(constraint.source.shape)
+    count = constraint.count.double().contiguous().numpy()
+    blank = np.zeros((1, 1), np.float32)
+    for n, image in enumerate(values.detach().numpy()):
+        taken = blank if constraint.measured is None else constraint.measured[n].to(values.dtype).numpy()
+        has = constraint.measured is not None
+        _numba.cell_means(image, count[n], taken, has, constraint.blocks.rows, constraint.blocks.cols, out[n])
+    return torch.from_numpy(np.abs(out - constraint.source.detach().double().numpy()) * (count > 0))
+
+
+def _shift_adjoint(
+    system: CpuSystem, y: np.ndarray, v: np.ndarray, a: np.ndarray, tolerance: float, limit: int
+) -> tuple[float, np.ndarray]:
+    """Returns the share of r'z left, and dloss/dS."""
+    m = system.measurement
+    left, _ = solver.shift_adjoint(system, v, a, tolerance, limit)
+    out = np.empty(system.cells)
+    _numba.flux(a, v, system.cv, system.ch, m.count, *m.compiled, *system.parts, out)
+    return left, out
 
 
 def _ratio_adjoint(
@@ -356,8 +392,8 @@ def _systems(
     )
     measured = None if constraint.measured is None else constraint.measured.to(c.vertical.dtype).numpy()
     images, pixels = len(source), ch.shape[1] * cv.shape[2]
-    pool, workers = threads.pool()
-    banded = pool is not None and images < workers and pixels >= threads.LARGE
+    pool, workers = engine.pool()
+    banded = pool is not None and images < workers and pixels >= engine.LARGE
 
     def system(n: int) -> CpuSystem:
         slack = np.divide(1.0, weight[n], out=np.full_like(weight[n], np.inf), where=weight[n] > 0)
@@ -365,7 +401,7 @@ def _systems(
         return CpuSystem(cv[n], ch[n], m, adjust, *((pool, workers) if banded else (None, 1)))
 
     def each(run: Callable[[int], Any]) -> list:
-        return [run(n) for n in range(images)] if banded else threads.each(run, images)
+        return [run(n) for n in range(images)] if banded else engine.each(run, images)
 
     return each, system
 

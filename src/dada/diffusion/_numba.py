@@ -433,11 +433,11 @@ def _next_row(src, g, i, kappa, a, b, p, x, out):
 
 
 @compiled
-def direction(src, g, kappa, along, wv, wh, p, x, q, alpha, beta, edge, band, rows, cols, lo, hi):
+def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edge, band, rows, cols, lo, hi):
     """x += alpha p (the step before); z = src - g kappa; p = z + beta p; q = K p + g along. Returns p'q of the band.
 
-    `along` is the multiplier of p. edge[band] holds the rows of the old p just above and just below the band, which
-    other bands may have replaced by now.
+    `along` is the multiplier of p, zero in hard cells. edge[band] holds the rows of the old p just above and just
+    below the band, which other bands may have replaced by now.
     """
     H, W = src.shape
     a = src.dtype.type(alpha)
@@ -455,7 +455,8 @@ def direction(src, g, kappa, along, wv, wh, p, x, q, alpha, beta, edge, band, ro
     expand(kappa, lo, cols, take)
     _next_row(src, g, first, take, a, b, p, x, here)
     for block in range(lo, hi):
-        expand(along, block, cols, push)
+        if has_along:
+            expand(along, block, cols, push)
         for i in range(rows[block], rows[block + 1]):
             if i + 1 == H:
                 below[:] = 0
@@ -468,8 +469,10 @@ def direction(src, g, kappa, along, wv, wh, p, x, q, alpha, beta, edge, band, ro
                     _next_row(src, g, i + 1, take, a, b, p, x, below)
             # two short loops: with more arrays in one, the compiler gives up on telling them apart
             for j in range(W):
-                flow = here[j + 1] - wh[i, j] * here[j] - wh[i, j + 1] * here[j + 2]
-                q[i, j] = flow + g[i, j] * push[j]
+                q[i, j] = here[j + 1] - wh[i, j] * here[j] - wh[i, j + 1] * here[j + 2]
+            if has_along:
+                for j in range(W):
+                    q[i, j] += g[i, j] * push[j]
             part = src.dtype.type(0)
             for j in range(W):
                 flow = q[i, j] - wv[i, j] * above[j + 1] - wv[i + 1, j] * below[j + 1]
@@ -539,3 +542,53 @@ def add_unscaled_product(a, y, x, sd, lo, hi):
     for i in range(lo, hi):
         for j in range(y.shape[1]):
             a[i, j] += y[i, j] * x[i, j] / sd[i, j]
+
+
+@compiled
+def cell_means(y, count, measured, has_measured, rows, cols, out):
+    """down(y): the mean of the measured pixels of each cell, 0 where there are none."""
+    total = np.empty(y.shape[1])
+    for block in range(out.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            _accumulate(y, i, measured, has_measured, total)
+        reduce(total, cols, out, block)
+        for cell in range(out.shape[1]):
+            out[block, cell] = out[block, cell] / count[block, cell] if count[block, cell] > 0 else 0.0
+
+
+@compiled
+def flux(a, v, cv, ch, count, measured, has_measured, rows, cols, out):
+    """dloss/dS of `shift`: the sum of v - L a over the measured pixels of each cell."""
+    W = a.shape[1]
+    line = np.empty((1, W), a.dtype)
+    row = np.empty(W, a.dtype)
+    total = np.empty(W)
+    for block in range(out.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            _laplacian_row(a, cv, ch, i, row)
+            for j in range(W):
+                line[0, j] = v[i, j] - row[j]
+            if has_measured:
+                for j in range(W):
+                    total[j] += line[0, j] * measured[i, j]
+            else:
+                for j in range(W):
+                    total[j] += line[0, j]
+        reduce(total, cols, out, block)
+        for cell in range(out.shape[1]):
+            if count[block, cell] == 0:
+                out[block, cell] = 0.0
+
+
+@compiled
+def edge_gradient(a, y, vertical, horizontal):
+    """dloss/dc = -(a_p - a_n)(y_p - y_n) for each edge."""
+    H, W = a.shape
+    for i in range(H):
+        if i + 1 < H:
+            for j in range(W):
+                vertical[i, j] = (a[i, j] - a[i + 1, j]) * (y[i + 1, j] - y[i, j])
+        for j in range(W - 1):
+            horizontal[i, j] = (a[i, j] - a[i, j + 1]) * (y[i, j + 1] - y[i, j])

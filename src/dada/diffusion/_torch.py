@@ -194,7 +194,7 @@ class TorchSystem:
     # ---- right-hand sides and what becomes of the solution
 
     def shift_residual(self, y: Tensor) -> None:
-        self.r = -solver.laplacian(y, self.c) / self.levels[0].sd
+        self.r = -laplacian(y, self.c) / self.levels[0].sd
 
     def right_hand_side(self, f: Tensor) -> None:
         self.r = torch.where(self._isolated(), 0.0, f / self.levels[0].sd)
@@ -209,6 +209,12 @@ class TorchSystem:
         self.y = y
         self.best = y.clone()
 
+    def rough_residual(self) -> Tensor:
+        kept, self.grids = self.grids, ()
+        rz = self.linearise()
+        self.grids = kept
+        return rz
+
     def linearise(self, as_shift: bool = False) -> Tensor:
         self.relative = not as_shift
         if as_shift:
@@ -216,7 +222,7 @@ class TorchSystem:
             self.shift_residual(self.y)
             return self.begin()
         self.assemble(self.y)
-        flow = solver.laplacian(self.y, self.c)
+        flow = laplacian(self.y, self.c)
         self.mu = self._mu(flow)
         pull = spread(self.mu, self.blocks) * self.measured
         self.r = self.y * (pull * self.y - flow) / self.levels[0].sd
@@ -251,7 +257,7 @@ class TorchSystem:
 
     def adjoint_residual(self, a: Tensor, v: Tensor) -> Tensor:
         y, n, source = self.y, self.constraint.count, self.constraint.source.detach()
-        left = y * (v - solver.laplacian(a, self.c) + spread(self.mu, self.blocks) * self.measured * a)
+        left = y * (v - laplacian(a, self.c) + spread(self.mu, self.blocks) * self.measured * a)
         total = block_sum(y * self.measured, self.blocks)
         used = n > 0
         hard = block_sum(left * self.measured, self.blocks) / torch.where(used, total, 1)
@@ -363,20 +369,32 @@ def solve(
 
 def adjoint(
     c: Coefficients, constraint: Constraint, adjust: str, y: Tensor, v: Tensor, tolerance: float, limit: int
-) -> tuple[Tensor, Tensor]:
-    """Solve the adjoint of each image for v = dloss/dy. Returns a [N, H, W] and dloss/dS [N, h, w]."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve the adjoint of each image for v = dloss/dy. Returns dloss/dS, dloss/dc vertical and horizontal."""
     system = TorchSystem(c, constraint, adjust)
     a = torch.zeros_like(y)
+    used = constraint.count > 0
     if adjust == "shift":
         left, _ = solver.shift_adjoint(system, v, a, tolerance, limit)
-        flux = solver.shift_flux(a, v, c, constraint)
+        flux = block_sum((v - laplacian(a, c)) * system.measured, constraint.blocks) * used
     else:
         left, _ = solver.ratio_adjoint(system, y.clone(), v, a, tolerance, limit)
-        used = constraint.count > 0
         share = constraint.down(y) / torch.where(used, constraint.source.detach(), 1)
         flux = constraint.count * system.k * torch.where(system.hard, 1.0, share)
     solver.warn_adjoint(float(left.max()), tolerance)
-    return a, flux
+    return flux, -a.diff(dim=-2) * y.diff(dim=-2), -a.diff(dim=-1) * y.diff(dim=-1)
+
+
+def misfit(values: Tensor, constraint: Constraint) -> Tensor:
+    """|down(values) - source|, 0 where not measured, [N, h, w]."""
+    return (constraint.down(values.detach()) - constraint.source.detach()).abs() * (constraint.count > 0)
+
+
+def laplacian(y: Tensor, c: Coefficients) -> Tensor:
+    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [N, H, W]."""
+    pad = torch.nn.functional.pad
+    flow_v, flow_h = c.vertical * y.diff(dim=-2), c.horizontal * y.diff(dim=-1)
+    return pad(flow_v, (0, 0, 1, 0)) - pad(flow_v, (0, 0, 0, 1)) + pad(flow_h, (1, 0)) - pad(flow_h, (0, 1))
 
 
 def _energy(y: Tensor, c: Coefficients) -> Tensor:

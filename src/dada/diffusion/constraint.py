@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from . import engine
 from .blocks import Blocks, block_sum, partition, spread
 from .coefficients import Coefficients
 
@@ -105,7 +106,8 @@ def _check_coefficients(source: Tensor, coefficients: Coefficients) -> None:
                 f"{name} coefficients are {c.dtype} on {c.device}, source is {source.dtype} on {source.device}; "
                 "convert one to the other"
             )
-        if c.numel() and not bool(((c.detach() >= 0) & torch.isfinite(c.detach())).all()):
+        low, high = engine.extremes(c) if c.numel() else (0.0, 0.0)
+        if not (low >= 0 and high < float("inf")):
             raise ValueError(f"{name} coefficients must be finite and >= 0; are there NaN in the guide's features?")
 
 

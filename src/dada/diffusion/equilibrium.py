@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from . import engine
 from .coefficients import Coefficients
 from .constraint import Adjust, Constraint, check
 from .iterate import flatten, start
@@ -110,9 +111,8 @@ class _Equilibrium(torch.autograd.Function):
         begin: Tensor,
         record: _Record,
     ) -> Tensor:
-        engine = _engine(source.device)
         c = Coefficients(vertical.detach(), horizontal.detach())
-        values, iterations, residual, converged = engine.solve(
+        values, iterations, residual, converged = engine.on(source.device).solve(
             c, record.constraint, record.adjust, begin, record.tolerance, record.max_iterations
         )
         record.iterations, record.residual, record.converged = iterations, residual, converged
@@ -126,7 +126,7 @@ class _Equilibrium(torch.autograd.Function):
         source, weight, vertical, horizontal, y = (saved.detach() for saved in ctx.saved_tensors)
         record: _Record = ctx.record
         c = Coefficients(vertical, horizontal)
-        a, flux = _engine(y.device).adjoint(
+        flux, *edges = engine.on(y.device).adjoint(
             c,
             record.constraint,
             record.adjust,
@@ -141,15 +141,4 @@ class _Equilibrium(torch.autograd.Function):
             soft = (weight > 0) & torch.isfinite(weight)
             misfit = source - record.constraint.down(y)
             grad_weight = torch.where(soft, flux * misfit / torch.where(soft, weight, 1.0), 0.0)
-        grad_v = -a.diff(dim=-2) * y.diff(dim=-2) if need[2] else None
-        grad_h = -a.diff(dim=-1) * y.diff(dim=-1) if need[3] else None
-        return (flux if need[0] else None), grad_weight, grad_v, grad_h, None, None
-
-
-def _engine(device: torch.device) -> Any:
-    """The module that solves on this device: compiled for the CPU, torch operations anywhere else."""
-    if device.type == "cpu":
-        from . import _cpu as engine
-    else:
-        from . import _torch as engine  # type: ignore[no-redef]
-    return engine
+        return flux, grad_weight, *edges, None, None

@@ -6,11 +6,13 @@ A soft cell of weight w is drawn towards its measurement instead of set to it: t
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from . import threads
+from . import engine
 from .blocks import spread
 from .coefficients import Coefficients
 from .constraint import Adjust, Constraint, check
@@ -125,7 +127,7 @@ def start(initial: Tensor | None, source: Tensor, constraint: Constraint) -> Ten
                 f"initial must be {(*source.shape[:2], H, W)} of {source.dtype}, "
                 f"got {tuple(initial.shape)} of {initial.dtype}"
             )
-        if not bool(torch.isfinite(initial).all()):
+        if not all(map(math.isfinite, engine.extremes(initial))):
             raise ValueError("initial holds NaN or infinite values; fill them first")
         return initial.reshape(-1, H, W)
     used = constraint.count > 0
@@ -172,7 +174,7 @@ def _run(
             constraint.blocks.rows, constraint.blocks.cols, steps,
         )  # fmt: skip
 
-    return torch.from_numpy(np.stack(threads.each(one, len(now))))
+    return torch.from_numpy(np.stack(engine.each(one, len(now))))
 
 
 def _relative_change(before: Tensor, after: Tensor, constraint: Constraint) -> Tensor:

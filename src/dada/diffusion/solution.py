@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from . import engine
 from .constraint import Constraint
 
 
@@ -51,8 +52,7 @@ def summarise(
     """Measure the misfit and bring everything to [B, K]."""
     with torch.no_grad():
         used = constraint.count > 0
-        wide = values.detach().double()
-        misfit = (constraint.down(wide) - constraint.source.detach().double()).abs() * used
+        misfit = engine.on(values.device).misfit(values, constraint)
         largest = misfit.flatten(1).amax(dim=1)
         mean = misfit.flatten(1).sum(dim=1) / used.flatten(1).sum(dim=1)
     return Solution(

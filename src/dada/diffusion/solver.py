@@ -29,8 +29,8 @@ derivative is Y^-2 K with K the *symmetric* Laplacian of the weights c_pn y_p y_
 a saddle system with g = m y^2, followed by the exact adjustment (Eq. 3). The exact Newton step would hold sum(y x) = 0
 instead of sum(y^2 x) = 0; the adjustment makes up for it, and the system stays symmetric. Values stay positive by
 construction. Freezing mu y instead, in y itself, diverges where S varies by more than a few times between
-neighbouring cells. From a start far away the first step is that of `shift`, which is convex; r'z may rise for a step, since the adjustment
-stirs up short waves that the next step smooths in a few iterations.
+neighbouring cells. From a start far away the first step is that of `shift`, which is convex; r'z may rise for a
+step, since the adjustment stirs up short waves that the next step smooths in a few iterations.
 
 **The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
 `tolerance` times the same norm of the nearest-neighbour image up(S): a measure that does not depend on the start.
@@ -41,12 +41,6 @@ from __future__ import annotations
 import warnings
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor
-
-from .blocks import block_sum
-from .coefficients import Coefficients
-from .constraint import Constraint
 from .solution import ConvergenceWarning
 
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
@@ -103,6 +97,10 @@ class System(Protocol):
     # -- ratio
     def hold(self, y: Any) -> None:
         """Take y, to be changed in place, as the present state."""
+        ...
+
+    def rough_residual(self) -> Scalar:
+        """r'z of the Newton system at the present y, by the plain preconditioner."""
         ...
 
     def linearise(self, as_shift: bool = False) -> Scalar:
@@ -169,14 +167,12 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
         r'z of the best y, which is the one left, and the iterations spent.
     """
     system.hold(y)
-    best = rz = system.linearise()
+    restart = system.any(system.rough_residual() > far)
+    best = rz = system.linearise(as_shift=restart)
     system.keep(rz == rz)
+    spent, halvings = 0, 0
     if not system.any(best > target):
         return best, 0 * (best > target)
-    restart = system.any(rz > far)
-    if restart:
-        rz = system.linearise(as_shift=True)
-    spent, halvings = 0, 0
     for _ in range(ROUNDS):
         inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)  # below the target, or one more step would follow
         _, count = conjugate_gradients(system, rz, inner, INNER_LIMIT)
@@ -240,21 +236,6 @@ def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limi
 def slack_factor(mean: Any, square: Any, source: Any) -> Any:
     """What turns the slack of down(y) = `mean` into that of sum(y^2 x) in a soft cell; `square` is down(y^2)."""
     return square * mean / source
-
-
-def laplacian(y: Tensor, c: Coefficients) -> Tensor:
-    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [N, H, W]."""
-    pad = torch.nn.functional.pad
-    flow_v, flow_h = c.vertical * y.diff(dim=-2), c.horizontal * y.diff(dim=-1)
-    return pad(flow_v, (0, 0, 1, 0)) - pad(flow_v, (0, 0, 0, 1)) + pad(flow_h, (1, 0)) - pad(flow_h, (0, 1))
-
-
-def shift_flux(a: Tensor, v: Tensor, c: Coefficients, constraint: Constraint) -> Tensor:
-    """dloss/dS of `shift`: what the adjoint leaves of v in each measured block, [N, h, w]."""
-    left = v - laplacian(a, c)
-    if constraint.measured is not None:
-        left = left * constraint.measured
-    return block_sum(left, constraint.blocks) * (constraint.count > 0)
 
 
 def warn_adjoint(left: float, tolerance: float) -> None:

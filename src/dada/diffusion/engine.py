@@ -1,4 +1,7 @@
-"""Threads for the compiled passes, which hold no lock: one image each, or bands of one large image."""
+"""What computes: compiled passes in threads on the CPU (one image each, or bands of a large one), torch elsewhere.
+
+On the CPU no torch operation touches a whole image: its thread pool would wait for every core, however busy.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 
 import torch
 
@@ -28,9 +32,23 @@ def pool() -> tuple[ThreadPoolExecutor | None, int]:
     return (_pool(workers, os.getpid()), workers) if workers > 1 else (None, 1)
 
 
+def on(device: torch.device) -> Any:
+    """The module that computes on this device: compiled for the CPU, torch operations anywhere else."""
+    return import_module("._cpu" if device.type == "cpu" else "._torch", __package__)
+
+
 def each(run: Callable[[int], T], images: int) -> list[T]:
     """Run on each image, several at a time."""
     workers, _ = pool()
     if workers is None or images == 1:
         return [run(n) for n in range(images)]
     return list(workers.map(run, range(images)))
+
+
+def extremes(values: torch.Tensor) -> tuple[float, float]:
+    """Least and largest value; NaN if there is any."""
+    if values.device.type == "cpu":
+        array = values.detach().numpy()
+        return float(array.min()), float(array.max())
+    low, high = torch.aminmax(values.detach())
+    return float(low), float(high)
