@@ -209,7 +209,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "two results, one file": (both("-o", "@a.png", "--preview", "--report", "@a.txt"), "ends in .json"),
     "preview onto the guide": (guide("a_preview.png", RGB, "-o", "a.png", "--preview"), "overwrite an input"),
     "PNG for raw floats": (source("depth.npy", FLOAT, "--unit", "raw", "-o", "fine.png"), "--dtype uint16"),
-    "does not fit its type": (both("--dtype", "uint8"), "does not fit uint8.*--dtype float32"),
+    "does not fit its type": (both("--dtype", "uint8"), "does not fit uint8.*--dtype uint16"),
     "does not fit the unit": (source("depth.npy", FLOAT * 1e6, "-o", "fine.png"), "does not fit uint16"),
     "not even float32": (source("depth.npy", FLOAT * np.float64(1e60), "--dtype", "float32"), "does not fit float32"),
     "a type the format lacks": (both("--dtype", "float32"), "PNG"),

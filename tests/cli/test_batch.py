@@ -177,7 +177,7 @@ def alive(process: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
 def test_a_killed_run_leaves_whole_files_and_resumes_to_the_same(dada, data):
-    dada("batch", data / "depth", data / "rgb", data / "straight")
+    assert dada("batch", data / "depth", data / "rgb", data / "straight") == (0, f"{data}/straight: 4 of 4 done\n", "")
     out = data / "out"
     command = [sys.executable, "-m", "dada.cli", "batch", data / "depth", data / "rgb", out, "-j", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

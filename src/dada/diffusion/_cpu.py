@@ -183,7 +183,8 @@ class CpuSystem:
         rz = _numba_levels.post_cells(
             self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
         )
-        self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
+        if self.loose:
+            self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
         return rz
 
     def direction(self, beta: float) -> float:
@@ -420,15 +421,16 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     system.adjust(y)
     reference = _nearest_energy(system) or _energy(system, y)
     # what the rounding of y alone leaves
-    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.vdot(y, y) / y.size
+    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.square(y).mean()
     target = max(tolerance**2 * reference, float(noise))
     run = solver.ratio if system.ratio else solver.shift
+    far = solver.far(given.source[used].min(), given.source[used].max(), reference)
     start = y.copy() if system.hierarchy else y
-    rz, count = run(system, y, target, limit, solver.FAR * reference)
+    rz, count = run(system, y, target, limit, far)
     if not rz <= target and system.hierarchy and count < limit:
         system.hierarchy = None  # more iterations, but not as easily upset by extreme coefficients
         y[:] = start
-        rz, more = run(system, y, target, limit, solver.FAR * reference)
+        rz, more = run(system, y, target, limit, far)
         count += more
     y += y.dtype.type(centre)
     system.measurement = given
@@ -445,9 +447,9 @@ def _nearest_energy(system: CpuSystem) -> float:
     rows, cols = m.blocks.rows, m.blocks.cols
     across = np.repeat(np.diff(filled, axis=0) ** 2, np.diff(cols), axis=1)
     along = np.repeat(np.diff(filled, axis=1) ** 2, np.diff(rows), axis=0)
-    return float(np.vdot(system.cv[rows[1:-1] - 1], across) + np.vdot(system.ch[:, cols[1:-1] - 1], along))
+    return float((system.cv[rows[1:-1] - 1] * across).sum() + (system.ch[:, cols[1:-1] - 1] * along).sum())
 
 
 def _energy(system: CpuSystem, y: np.ndarray) -> float:
     """y' L y."""
-    return float(np.vdot(system.cv, np.diff(y, axis=0) ** 2) + np.vdot(system.ch, np.diff(y, axis=1) ** 2))
+    return float((system.cv * np.diff(y, axis=0) ** 2).sum() + (system.ch * np.diff(y, axis=1) ** 2).sum())

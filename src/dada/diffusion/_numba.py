@@ -100,20 +100,24 @@ def _apply(values, i, ratio, change, measured, has_measured):
 
 
 @compiled
-def _diffuse_row(y, i, wv, wh, lam, out):
-    """Eq. 1 for row i; edges that leave the image have zero weight."""
+def _diffuse_row(y, i, wv, wh, lam, total, out):
+    """Eq. 1 for row i, added to `total`; edges that leave the image have zero weight."""
     H, W = y.shape
     a, b = max(i - 1, 0), min(i + 1, H - 1)
     for j in range(1, W - 1):
         value = y[i, j]
         flow = wv[i, j] * (y[a, j] - value) + wv[i + 1, j] * (y[b, j] - value)
         flow += wh[i, j] * (y[i, j - 1] - value) + wh[i, j + 1] * (y[i, j + 1] - value)
-        out[i, j] = value + lam * flow
-    for j in (0, W - 1):
+        value += lam * flow
+        out[i, j] = value
+        total[j] += value
+    for j in range(0, W, max(W - 1, 1)):
         value = y[i, j]
         flow = wv[i, j] * (y[a, j] - value) + wv[i + 1, j] * (y[b, j] - value)
         flow += wh[i, j] * (y[i, max(j - 1, 0)] - value) + wh[i, j + 1] * (y[i, min(j + 1, W - 1)] - value)
-        out[i, j] = value + lam * flow
+        value += lam * flow
+        out[i, j] = value
+        total[j] += value
 
 
 @compiled
@@ -125,6 +129,7 @@ def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, 
     """
     W = y.shape[1]
     total = np.empty(W, y.dtype)
+    unused = np.zeros(W, y.dtype)
     change = np.empty(W, y.dtype)
     means = np.empty((1, source.shape[1]))
     lam = y.dtype.type(step)
@@ -132,8 +137,11 @@ def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, 
         for block in range(source.shape[0]):
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
-                _diffuse_row(y, i, wv, wh, lam, other)
-                _accumulate(other, i, measured, has_measured, total)
+                if has_measured:
+                    _diffuse_row(y, i, wv, wh, lam, unused, other)
+                    _accumulate(other, i, measured, has_measured, total)
+                else:
+                    _diffuse_row(y, i, wv, wh, lam, total, other)
             reduce(total, cols, means, 0)
             for cell in range(source.shape[1]):
                 if count[block, cell] > 0 and pull[block, cell] > 0:

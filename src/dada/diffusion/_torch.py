@@ -352,13 +352,15 @@ def solve(
     noise = (2 * eps) ** 2 * 2 * edges * y.square().mean((1, 2))
     target = torch.maximum(tolerance**2 * reference, noise)
     run = solver.ratio if adjust == "ratio" else solver.shift
+    lows, highs = (torch.where(used, source, -s * torch.inf).mul(s).amax((1, 2)) * s for s in (-1, 1))
+    far = torch.stack([torch.as_tensor(solver.far(*v)) for v in zip(lows, highs, reference, strict=True)]).to(y)
     start = y.clone()
-    rz, count = run(system, y, target, limit, solver.FAR * reference)
+    rz, count = run(system, y, target, limit, far)
     failed = ~(rz <= target)
     if system.grids and bool((failed & (count < limit)).any()):
         system.grids = ()
         again = start.clone()
-        rz_again, more = run(system, again, target, limit, solver.FAR * reference)
+        rz_again, more = run(system, again, target, limit, far)
         y = torch.where(failed[:, None, None], again, y)
         rz, count = torch.where(failed, rz_again, rz), torch.where(failed, count + more, count)
     y = y + centre[:, None, None]

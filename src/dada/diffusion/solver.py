@@ -46,7 +46,8 @@ from .solution import ConvergenceWarning
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
-FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S)
+FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
+NARROW = 2.0  # ... unless the source varies by less than this factor: Newton then succeeds from anywhere near
 WORSE = 100.0  # how far r'z may rise in a Newton step: what the adjustment stirs up is soon smoothed again
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
@@ -167,7 +168,7 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
         r'z of the best y, which is the one left, and the iterations spent.
     """
     system.hold(y)
-    restart = system.any(system.rough_residual() > far)
+    restart = system.any(far < float("inf")) and system.any(system.rough_residual() > far)
     best = rz = system.linearise(as_shift=restart)
     system.keep(rz == rz)
     spent, halvings = 0, 0
@@ -192,6 +193,11 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
             break
     system.recall()
     return best, spent
+
+
+def far(low: float, high: float, energy: float) -> float:
+    """Where `ratio` should begin with the step of `shift`: the r'z above which a start counts as far away."""
+    return FAR * energy if high > NARROW * low else float("inf")
 
 
 def shift(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:

@@ -81,9 +81,10 @@ def _check_range(rounded: np.ndarray, valid: np.ndarray, dtype: Any) -> None:
         fits = low >= float(info.min) and high < float(info.max + 1)  # max + 1 is a power of two: exact as a float
         span = f"{info.min} to {info.max}"
     if not fits:
+        wider = "uint16" if dtype.itemsize == 1 and low >= 0 and high <= 65535 else "float32"
         raise InputError(
-            f"the result ranges from {low:g} to {high:g}, which does not fit {dtype} ({span}). Write float32 "
-            "instead, for example with -o out.tiff --dtype float32, or choose a coarser unit."
+            f"the result ranges from {low:g} to {high:g}, which does not fit {dtype} ({span}). Store {wider} instead, "
+            f"for example with -o out.tiff --dtype {wider}, or choose a coarser unit."
         )
 
 
