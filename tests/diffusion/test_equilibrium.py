@@ -72,11 +72,16 @@ def test_down_gives_back_the_source_converged_or_not(adjust, name, dtype):
 
 
 @pytest.mark.parametrize("adjust", MODES)
-def test_the_start_changes_the_time_not_the_result(adjust):
+@pytest.mark.parametrize("names", [(), ("weight",), ("mask", "coverage", "weight")])
+def test_the_start_changes_the_time_not_the_result(adjust, names):
     source, c = random_problem((16, 24), (4, 4))
-    a = equilibrium(source, c, adjust=adjust, tolerance=1e-9)
-    b = equilibrium(source, c, adjust=adjust, tolerance=1e-9, initial=torch.rand(1, 1, 16, 24, dtype=torch.float64) * 9)
+    options = options_of(names, source, (16, 24))
+    far = torch.rand(1, 1, 16, 24, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 9
+    a = equilibrium(source, c, adjust=adjust, tolerance=1e-9, **options)
+    b = equilibrium(source, c, adjust=adjust, tolerance=1e-9, initial=far, **options)
     torch.testing.assert_close(a.values, b.values, rtol=0, atol=1e-6)
+    if names:
+        return
     again = equilibrium(source, c, adjust=adjust, initial=a.values, tolerance=1e-6)
     assert again.iterations.item() == 0
 

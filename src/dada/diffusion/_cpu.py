@@ -298,11 +298,12 @@ class CpuSystem:
         x = self._settle()
         self._rows(lambda lo, hi: _numba.add_unscaled_product(a, self.y, x, self.sd, lo, hi))
 
-    def adjust(self, y: np.ndarray) -> None:
-        """Eq. 3 on hard cells."""
+    def adjust(self, y: np.ndarray, soft_too: bool = False) -> None:
+        """Eq. 3 on hard cells, or on every measured one."""
         m = self.measurement
+        slack = np.zeros_like(m.slack) if soft_too else m.slack
         self._bands(
-            lambda lo, hi: _numba.adjust(y, self.ratio, m.source, m.slack, m.count, *m.compiled, *self.parts, lo, hi)
+            lambda lo, hi: _numba.adjust(y, self.ratio, m.source, slack, m.count, *m.compiled, *self.parts, lo, hi)
         )
 
 
@@ -418,7 +419,7 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
         centre = float(given.source[used].mean())
         y -= y.dtype.type(centre)
         system.measurement = replace(given, source=np.where(used, given.source - centre, 0))
-    system.adjust(y)
+    system.adjust(y, soft_too=True)  # the correction of `shift` starts without misfit
     reference = _nearest_energy(system) or _energy(system, y)
     # what the rounding of y alone leaves
     noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.square(y).mean()

@@ -271,14 +271,15 @@ class TorchSystem:
     def add_adjoint(self, a: Tensor) -> None:
         a += self.y * self.x / self.levels[0].sd
 
-    def adjust(self, y: Tensor) -> None:
-        """Eq. 3 on hard cells."""
+    def adjust(self, y: Tensor, soft_too: bool = False) -> None:
+        """Eq. 3 on hard cells, or on every measured one."""
         mean, source = self.constraint.down(y), self.constraint.source.detach()
+        chosen = self.constraint.count > 0 if soft_too else self.hard
         if self.is_ratio:
-            change = torch.where(self.hard, source / torch.where(self.hard, mean, 1), 1.0)
+            change = torch.where(chosen, source / torch.where(chosen, mean, 1), 1.0)
             y.copy_(torch.where(self.measured > 0, y * spread(change, self.blocks), y))
         else:
-            y += spread(torch.where(self.hard, source - mean, 0.0), self.blocks) * self.measured
+            y += spread(torch.where(chosen, source - mean, 0.0), self.blocks) * self.measured
 
 
 def _coarser(fine: Level, grid: Grid, slack: Tensor) -> Level:
@@ -343,7 +344,7 @@ def solve(
     if adjust == "ratio":
         least = torch.where(used, source, torch.inf).amin((1, 2))
         y = torch.maximum(y, 0.01 * least[:, None, None])
-    system.adjust(y)
+    system.adjust(y, soft_too=True)
     filled = torch.where(used, centred.source, (mean - centre)[:, None, None])
     reference = _energy(spread(filled, constraint.blocks), c)
     reference = torch.where(reference > 0, reference, _energy(y, c))
