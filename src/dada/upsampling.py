@@ -17,7 +17,6 @@ from dada.diffusion import (
     Coefficients,
     ConvergenceWarning,
     Solution,
-    down,
     equilibrium,
     iterate,
     partition,
@@ -107,9 +106,9 @@ def upsample(
             same area; 8-bit, 16-bit, or float; see `dada.guide.unit_range` for how its values are taken.
         model: "default", "none" (learning-free), or a model.
         mask: (h, w) bool, True where the source is valid.
-        confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell of n pixels is held
-            with the weight n c / (1 - c): the flow of the diffusion may move its mean, the less the closer c
-            is to 1.
+        confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
+            weight c / (1 - c): the diffusion may move its mean, the less the closer c is to 1. At 1/2 a cell
+            weighs about as much as its ties to one neighbouring cell in a flat part of the guide.
         invalid: value that marks invalid cells in the source, beside NaN.
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
             values); "auto" is "ratio" where all valid values are positive.
@@ -225,7 +224,7 @@ class _Problem:
         weight = None
         if ((trust > 0) & (trust < 1)).any():
             with np.errstate(divide="ignore"):
-                weight = torch.from_numpy(partition(source.shape, size).area * trust / (1 - trust)).to(device)
+                weight = torch.from_numpy(trust / (1 - trust)).to(device)
         return cls(torch.from_numpy(source).to(device), torch.from_numpy(used).to(device), weight, size, offset, unit)
 
     def initial(self) -> Tensor:
@@ -240,7 +239,6 @@ class _Problem:
         weight = None
         if self.weight is not None:
             weight = self.weight.to(self.source.dtype)[None, None]
-            initial = self._met(initial)  # the solver of `shift` takes it that soft cells begin there
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             solution = run(
@@ -253,12 +251,6 @@ class _Problem:
             )
         said += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
         return solution
-
-    def _met(self, initial: Tensor) -> Tensor:
-        """Move the mean of each cell to its measurement."""
-        misfit = self.source - down(initial[0, 0], (self.source.shape[0], self.source.shape[1]))
-        met = initial + up(torch.where(self.valid, misfit, 0), self.size)
-        return torch.where(met > 0, met, initial) if bool((initial > 0).all()) else met
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[1, 1, H, W] in numbers near 1 to [H, W] in the source's unit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -39,6 +40,28 @@ class Measurement:
         return self.measured, True
 
 
+_memory = threading.local()  # what the last images of a size used: fresh memory costs as much as five iterations
+KEPT_PIXELS = 1 << 18
+KEPT_ENTRIES = 4
+
+
+def _kept(key: tuple, pixels: int, make: Callable[[], Any]) -> Any:
+    """What `make` makes, kept in this thread for the next image of the same kind unless it is large."""
+    if pixels > KEPT_PIXELS:
+        return make()
+    kept = _memory.__dict__.setdefault("kept", {})
+    if key not in kept:
+        while len(kept) >= KEPT_ENTRIES:
+            del kept[next(iter(kept))]
+        kept[key] = make()
+    return kept[key]
+
+
+def _scratch(H: int, W: int, kind: np.dtype) -> tuple[np.ndarray, ...]:
+    """wv, wh, and seven images."""
+    return np.empty((H + 1, W), kind), np.empty((H, W + 1), kind), *(np.empty((H, W), kind) for _ in range(7))
+
+
 class CpuSystem:
     """One image; see `solver.System` for the meaning of the methods."""
 
@@ -61,18 +84,19 @@ class CpuSystem:
         self.order = {lo: band for band, (lo, _) in enumerate(self.pairs)}
         self.pool = pool if len(self.pairs) > 1 else None
         kind = cv.dtype
-        self.wv, self.wh = np.empty((H + 1, W), kind), np.empty((H, W + 1), kind)
-        self.sd, self.g, self.x, self.r, self.p, self.q = (np.empty((H, W), kind) for _ in range(6))
+        scratch = _kept(("scratch", H, W, kind), H * W, lambda: _scratch(H, W, kind))
+        self.wv, self.wh, self.sd, self.g, self.x, self.r, self.p, self.q, self.t = scratch
         self.s0, self.s1, self.kappa, self.fold, self.multiplier, self.along = (np.empty(self.cells) for _ in range(6))
         self.edge = np.zeros((len(self.pairs), 2, W), kind)
         self.alpha = 0.0
         self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.loose = not bool(hard.all())
-        self.hierarchy = Hierarchy(blocks, self.loose, kind) if worth_it(blocks, hard) else None
-        if self.hierarchy:
-            self.t = np.empty((H, W), kind)
-            self.kappa3, self.s3 = np.empty(self.cells), np.empty(self.cells)
+        self.hierarchy: Hierarchy | None = None
+        if worth_it(blocks, hard):
+            key = ("levels", blocks, self.loose, kind)
+            self.hierarchy = _kept(key, H * W, lambda: Hierarchy(blocks, self.loose, kind))
+            self.kappa3, self.s3, self.extra = (np.empty(self.cells) for _ in range(3))
 
     # ---- threads
 
@@ -164,7 +188,21 @@ class CpuSystem:
     def _cycle(self) -> float:
         """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
         assert self.hierarchy is not None
-        levels, first = self.hierarchy, self.hierarchy.first
+        rz = self._cycle_in_bands(self.hierarchy) if self.pool else self._cycle_alone(self.hierarchy)
+        if self.loose:
+            self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
+        return rz
+
+    def _cycle_alone(self, levels: Hierarchy) -> float:
+        first = levels.first
+        return _numba_levels.whole_cycle(
+            self.r, self.g, self.kappa, self.wv, self.wh, self.sd, *self.parts, *levels.parents,
+            first.r, first.t, first.isd, self.t, self.s3, self.inverse, self.s1, self.kappa3, self.multiplier,
+            self.extra, levels.starts_with_cells, OMEGA, *levels.packed,
+        )  # fmt: skip
+
+    def _cycle_in_bands(self, levels: Hierarchy) -> float:
+        first = levels.first
         self._bands(
             lambda lo, hi: _numba_levels.restrict(
                 self.r, self.g, self.kappa, self.wv, self.wh, self.sd, OMEGA,
@@ -180,12 +218,9 @@ class CpuSystem:
                 )
             )
         )  # fmt: skip
-        rz = _numba_levels.post_cells(
+        return _numba_levels.post_cells(
             self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
         )
-        if self.loose:
-            self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
-        return rz
 
     def direction(self, beta: float) -> float:
         src, kappa = (self.t, self.kappa3) if self.hierarchy else (self.r, self.kappa)

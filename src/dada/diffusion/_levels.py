@@ -110,6 +110,11 @@ class Hierarchy:
         self.sd, self.isd, self.g, self.r, self.t = (np.zeros(at[0], kind) for _ in range(5))
         self.inverse, self.kappa, self.s, self.multiplier = (np.zeros(at[3]) for _ in range(4))
         self.gain = np.zeros(self.cells[0] * self.cells[1])
+        self.starts_with_cells = self.grids[0].kind == CELLS
+        self.packed = (
+            self.table, self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.r, self.t,
+            self.inverse, self.kappa, self.s, self.multiplier, self.gain,
+        )  # fmt: skip
         self.levels = [self._view(row) for row in self.table]
         self.first = self.levels[0]
 
@@ -139,11 +144,8 @@ class Hierarchy:
 
     def run(self) -> np.ndarray:
         """Run the cycle on first.r; leave the correction in first.t and return the multiplier it brings, [h, w]."""
-        _numba_levels.cycle(
-            self.table, self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.r, self.t,
-            self.inverse, self.kappa, self.s, self.multiplier, self.gain, OMEGA,
-        )  # fmt: skip
-        if self.grids[0].kind == CELLS:
+        _numba_levels.cycle(*self.packed, OMEGA)
+        if self.starts_with_cells:
             return self.gain.reshape(self.cells) * self.first.t * self.first.isd
         return self.multiplier[: self.gain.size].reshape(self.cells)
 

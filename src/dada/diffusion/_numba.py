@@ -121,11 +121,11 @@ def _diffuse_row(y, i, wv, wh, lam, total, out):
 
 
 @compiled
-def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, has_measured, rows, cols, steps):
+def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_measured, rows, cols, steps):
     """Run Eq. 1 and Eq. 3 `steps` times, swapping y and other; return the one that holds the result.
 
     Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
-    between them for a soft one (iterate.py).
+    between them for a soft one (iterate.py); `share` is one over the number of measured pixels, or 0.
     """
     W = y.shape[1]
     total = np.empty(W, y.dtype)
@@ -143,13 +143,14 @@ def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, count, measured, 
                 else:
                     _diffuse_row(y, i, wv, wh, lam, total, other)
             reduce(total, cols, means, 0)
+            # without branches, to vectorise: where a cell is not used, pull and share are 0 and the divisor is 1
             for cell in range(source.shape[1]):
-                if count[block, cell] > 0 and pull[block, cell] > 0:
-                    mean = means[0, cell] / count[block, cell]
-                    wanted = mean + pull[block, cell] * (source[block, cell] - mean)
-                    means[0, cell] = wanted / (mean + epsilon) - 1.0 if ratio else wanted - mean
-                else:
-                    means[0, cell] = 0.0
+                mean = means[0, cell] * share[block, cell]
+                change_of_mean = pull[block, cell] * (source[block, cell] - mean)
+                used = 1.0 if share[block, cell] > 0 else 0.0
+                if ratio:
+                    change_of_mean = (change_of_mean - used * epsilon) / (mean + epsilon + 1.0 - used)
+                means[0, cell] = change_of_mean
             expand(means, 0, cols, change)
             for i in range(rows[block], rows[block + 1]):
                 _apply(other, i, ratio, change, measured, has_measured)

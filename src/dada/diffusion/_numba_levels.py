@@ -299,6 +299,24 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
 
 
 @compiled
+def whole_cycle(
+    r, g, kappa, wv, wh, sd, rows, cols, prow, pcol, first_r, first_t, first_isd, t, s3, inverse, s1, kappa3,
+    multiplier, extra, cells_first, omega,
+    table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain,
+):  # fmt: skip
+    """The V-cycle of one image in one call, for one thread. Returns r'z."""
+    h, w = kappa.shape
+    restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, first_r, first_isd, 0, h)
+    cycle(table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain, omega)
+    for i in range(h):
+        for j in range(w):
+            at = i * w + j
+            extra[i, j] = gain[at] * first_t[i, j] * first_isd[i, j] if cells_first else c_multiplier[at]
+    rt = prolong(r, g, kappa, extra, first_t, first_isd, wv, wh, sd, omega, rows, cols, prow, pcol, t, s3, 0, h)
+    return post_cells(s3, inverse, kappa, extra, s1, omega, rt, kappa3, multiplier)
+
+
+@compiled
 def _cell_kappa(r, g, s, inverse, kappa, rows, cols):
     """kappa = (block sums of g r) / (slack + s0)."""
     total = np.empty(r.shape[1], r.dtype)
