@@ -11,6 +11,7 @@ import torch
 
 import dada
 from dada.diffusion import down
+from dada.errors import InputError
 from dada.inputs import check_sizes
 from dada.memory import available_memory, needed_memory
 from dada.model import LearningFree, load_model
@@ -387,6 +388,33 @@ def test_a_model_of_ones_own(scene, source):
     smooth = dada.upsample(source, scene.guide, model=LearningFree(kappa=10.0)).values
     sharp = dada.upsample(source, scene.guide, model=load_model("none")).values
     assert np.abs(np.diff(smooth)).max() < np.abs(np.diff(sharp)).max()
+
+
+def test_settings_of_the_learning_free_variant_come_from_a_json_file(scene, source, tmp_path):
+    path = tmp_path / "smooth.json"
+    path.write_text('{"kappa": 10, "distance": "euclidean"}')
+    result = dada.upsample(source, scene.guide, model=path)
+    assert result.report.model == "smooth.json"
+    by_hand = dada.upsample(source, scene.guide, model=LearningFree(kappa=10.0, distance="euclidean"))
+    np.testing.assert_array_equal(result.values, by_hand.values)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kappa: 1", "is not JSON"),
+        ("[1]", "some of kappa, distance, source_scale"),
+        ('{"kapa": 1}', "some of kappa, distance, source_scale"),
+        ('{"kappa": 0}', "kappa must be a positive number, got 0"),
+        ('{"kappa": "x"}', "kappa must be a positive number"),
+        ('{"distance": "cosine"}', "euclidean or mean_absolute"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(text, message, tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_model(path)
 
 
 def test_the_estimate_of_memory_is_below_what_there_is_for_ordinary_images():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -17,8 +19,6 @@ DEFAULT_MODEL = "none"
 """What `model="default"` means: "none" is the learning-free variant."""
 
 SOURCE_SCALE = 4.0
-"""One unit of the learning-free variant's source channel, in standard deviations of the source."""
-
 KAPPA = 0.03  # of the paper's learning-free variant
 RGB_MEAN, RGB_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as in the paper
 BAND_MEAN, BAND_DEVIATION = 0.449, 0.226  # their means, for guides that are not RGB
@@ -27,7 +27,10 @@ BAND_MEAN, BAND_DEVIATION = 0.449, 0.226  # their means, for guides that are not
 class Model(Protocol):
     """What `dada.upsample` needs to know of a model."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
 
     def coefficients(self, guide: Tensor, initial: Tensor, deviation: Tensor) -> Coefficients:
         """Return the coefficients of the H x W target grid.
@@ -41,19 +44,27 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class LearningFree:
-    """The paper's variant without learning: the features are the guide itself and the bicubic source."""
+    """The paper's variant without learning: the features are the guide itself and the bicubic source.
 
-    def __init__(self, kappa: float = KAPPA, distance: Distance = "mean_absolute") -> None:
-        """Take kappa and the distance of Eq. 2; see `dada.diffusion.coefficients`."""
-        self.name = "none"
-        self.kappa, self.distance = kappa, distance
+    Attributes:
+        kappa: of Eq. 2; smaller takes weaker changes of the guide for edges.
+        distance: of Eq. 2, "euclidean" as in the paper or "mean_absolute" as in the released code.
+        source_scale: one unit of the source channel, in standard deviations of the source.
+        name: what reports call it.
+    """
+
+    kappa: float = KAPPA
+    distance: Distance = "mean_absolute"
+    source_scale: float = SOURCE_SCALE
+    name: str = "none"
 
     def coefficients(self, guide: Tensor, initial: Tensor, deviation: Tensor) -> Coefficients:
         """Return coefficients that do not depend on the unit of the source; see `Model.coefficients`."""
         features = standardise(guide)
         if bool((deviation > 0).all()):
-            unit = SOURCE_SCALE * deviation.to(initial)[:, None, None, None]
+            unit = self.source_scale * deviation.to(initial)[:, None, None, None]
             features = torch.cat([features, initial / unit], dim=1)
         return coefficients(features, self.kappa, self.distance)
 
@@ -70,15 +81,40 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model:
     """Return the model of a name.
 
     Args:
-        name: "default", or "none" for the learning-free variant.
+        name: "default", "none" for the learning-free variant, or a JSON file of its settings.
 
     Raises:
-        InputError: there is no such model; the message lists those that there are.
+        InputError: there is no such model, or the file is not one; the message says what there is.
     """
     chosen = DEFAULT_MODEL if str(name) == "default" else str(name)
     if chosen == "none":
         return LearningFree()
+    if chosen.endswith(".json"):
+        return _read_settings(Path(chosen))
     found = "this file holds no model that this version can read" if Path(chosen).exists() else "is unknown"
     raise InputError(
-        f"model {chosen!r}: {found}. Use one of: none (the learning-free variant), default (currently {DEFAULT_MODEL})."
+        f"model {chosen!r}: {found}. Use one of: none (the learning-free variant), default (currently "
+        f"{DEFAULT_MODEL}), or a JSON file of settings such as {EXAMPLE}."
     )
+
+
+EXAMPLE = '{"kappa": 0.02, "distance": "euclidean", "source_scale": 4}'
+
+
+def _read_settings(path: Path) -> LearningFree:
+    """The learning-free variant with the settings of a JSON file."""
+    try:
+        settings = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"model {path}: cannot be read ({error.strerror}). Name a JSON file of settings.") from None
+    except ValueError:
+        raise InputError(f"model {path}: is not JSON. Write settings such as {EXAMPLE}.") from None
+    if not isinstance(settings, dict) or not settings.keys() <= {"kappa", "distance", "source_scale"}:
+        raise InputError(f"model {path}: settings must be some of kappa, distance, source_scale, such as {EXAMPLE}.")
+    for key in ("kappa", "source_scale"):
+        value = settings.get(key, 1.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+            raise InputError(f"model {path}: {key} must be a positive number, got {value!r}.")
+    if settings.get("distance", "euclidean") not in ("euclidean", "mean_absolute"):
+        raise InputError(f"model {path}: distance must be euclidean or mean_absolute, got {settings['distance']!r}.")
+    return LearningFree(**settings, name=path.name)
