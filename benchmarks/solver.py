@@ -117,7 +117,7 @@ def measure(problem: Problem, seconds: float) -> dict[str, float | str]:
     name, factor, source, c, initial = problem
     small = initial.shape[-1] <= 256
     spread = source.max() - source.min()
-    steps = STEPS if small else max(10, int(STEPS * 65536 / initial.numel() / 64))
+    steps = STEPS if small else 100
     row: dict[str, float | str] = {"image": name, "factor": factor}
     torch.set_num_threads(1)
     start = time.perf_counter()

@@ -35,6 +35,19 @@ def test_gradients_to_features_and_kappa(distance):
     assert torch.autograd.gradcheck(lambda f, k: tuple(coefficients(f, k, distance)), (f, kappa))
 
 
+def test_one_kappa_for_each_image():
+    f = torch.rand(2, 3, 4, 5)
+    together = coefficients(f, torch.tensor([0.1, 0.5])[:, None, None])
+    for n, kappa in enumerate((0.1, 0.5)):
+        torch.testing.assert_close(together.vertical[n], coefficients(f[n : n + 1], kappa).vertical[0])
+    with pytest.raises(ValueError, match="one element or be"):
+        coefficients(f, torch.full((2, 4, 5), 0.1))
+
+
+def test_a_tiny_kappa_does_not_underflow():
+    assert coefficients(torch.ones(1, 1, 4, 4), 1e-25).vertical.eq(1).all()
+
+
 def test_mistakes_are_named():
     f = torch.rand(1, 3, 4, 5)
     with pytest.raises(ValueError, match=r"\[B, C, H, W\], got shape \(3, 4, 5\)"):

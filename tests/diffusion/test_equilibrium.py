@@ -197,6 +197,33 @@ def test_not_converging_is_said_three_ways(adjust):
     assert solution.residual.item() > 1e-8
 
 
+@pytest.mark.parametrize("seed", [4, 30, 42, 49, 168, 189])
+def test_rounding_is_not_taken_for_convergence(seed):
+    """Soft cells over six orders of magnitude in float32: r'z once came out negative, and was taken for zero."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def random(*shape):
+        return torch.rand(*shape, generator=generator)
+
+    source = random(1, 1, 3, 3) * 5 + 1
+    c = Coefficients(10 ** (-6 * random(1, 11, 12)), 10 ** (-6 * random(1, 12, 11)))
+    weight = 10 ** (random(1, 1, 3, 3) * 6 - 3)
+    solution = equilibrium(source, c, weight=weight, warn=False)
+    wide = equilibrium(source.double(), Coefficients(*(v.double() for v in c)), weight=weight.double(), warn=False)
+    if solution.converged.all() and wide.converged.all():
+        assert (solution.values - wide.values).abs().mean() < 0.02 * wide.values.abs().mean()
+    if not solution.converged.all():
+        assert solution.residual.item() > 2e-4
+
+
+@pytest.mark.parametrize("adjust", MODES)
+@pytest.mark.parametrize("limit", [1, 5, 50])
+def test_max_iterations_is_a_limit(adjust, limit):
+    source, c = random_problem((96, 96), (6, 6), kappa=0.03)
+    solution = equilibrium(source, c, adjust=adjust, max_iterations=limit, tolerance=1e-8, warn=False)
+    assert solution.iterations.item() <= limit
+
+
 def test_iteration_counts_stay_what_they_are():
     counts = {}
     for factor in (4, 8, 16, 32):

@@ -88,7 +88,7 @@ class CpuSystem:
         self.wv, self.wh, self.sd, self.g, self.x, self.r, self.p, self.q, self.t = scratch
         self.s0, self.s1, self.kappa, self.fold, self.multiplier, self.along = (np.empty(self.cells) for _ in range(6))
         self.edge = np.zeros((len(self.pairs), 2, W), kind)
-        self.alpha = 0.0
+        self.alpha, self.eps = 0.0, 2 * float(np.finfo(kind).eps)
         self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.loose = not bool(hard.all())
@@ -168,12 +168,12 @@ class CpuSystem:
     def step(self, alpha: float) -> float:
         rr, rz = self._update(alpha)
         if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
-            rz = self._update(0.0)[1]
+            rr, rz = self._update(0.0)
+        rz = max(rz, 0.0) + self.eps * rr  # a difference of sums near r'r is known no better than that
         if not self.hierarchy:
             return rz
         cycled = self._cycle()
-        # the cycle is never weaker than its smoother, unless rounding has eaten it
-        return cycled if cycled >= 0.5 * rz else float("nan")
+        return cycled if cycled >= 0.5 * rz else float("nan")  # the cycle is never weaker than its smoother
 
     def _update(self, alpha: float) -> tuple[float, float]:
         """r -= alpha q; returns r'r and the r'z of Jacobi. x += alpha p is left to the next pass that reads p."""
@@ -251,6 +251,7 @@ class CpuSystem:
     any = staticmethod(bool)
     least = staticmethod(min)
     most = staticmethod(max)
+    top = staticmethod(float)
 
     # ---- right-hand sides and what becomes of the solution
 
@@ -274,7 +275,7 @@ class CpuSystem:
     def hold(self, y: np.ndarray) -> None:
         """Take y (changed in place) as the present state of `ratio`."""
         self.y = y
-        self.best = np.empty_like(y)
+        self.best = y.copy()
 
     def rough_residual(self) -> float:
         kept, self.hierarchy = self.hierarchy, None
@@ -466,7 +467,7 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     if not rz <= target and system.hierarchy and count < limit:
         system.hierarchy = None  # more iterations, but not as easily upset by extreme coefficients
         y[:] = start
-        rz, more = run(system, y, target, limit, far)
+        rz, more = run(system, y, target, limit - count, far)
         count += more
     y += y.dtype.type(centre)
     system.measurement = given

@@ -144,6 +144,7 @@ class TorchSystem:
         kappa = level.kappa(self.r)
         plain = self.r - level.times_g(kappa)
         rz = (self.r * plain).sum((1, 2))
+        rz = rz.clamp(min=0) + 2 * torch.finfo(rz.dtype).eps * self.r.square().sum((1, 2))
         self.z, multiplier = plain, kappa
         if len(self.levels) > 1:
             self.z, multiplier = self._cycle(0, self.r)
@@ -190,6 +191,10 @@ class TorchSystem:
 
     least = staticmethod(torch.fmin)
     most = staticmethod(torch.maximum)
+
+    @staticmethod
+    def top(a: Tensor) -> float:
+        return float(torch.as_tensor(a).max())
 
     # ---- right-hand sides and what becomes of the solution
 

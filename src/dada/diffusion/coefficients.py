@@ -27,8 +27,8 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
 
     Args:
         features: [B, C, H, W], any number of channels.
-        kappa: > 0, how large a difference counts as an edge, in the unit of the features. A tensor (of any shape
-            that broadcasts to [B, H, W]) may require a gradient.
+        kappa: > 0, how large a difference counts as an edge, in the unit of the features; a number, or a tensor of
+            one element or [B, 1, 1], which may require a gradient.
         distance: "euclidean" is Eq. 2, the squared L2 norm of the difference; "mean_absolute" is what the authors'
             released code computes instead, the square of the mean over channels of the absolute difference.
 
@@ -44,15 +44,11 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
         raise ValueError(f'distance must be "euclidean" or "mean_absolute", got {distance!r}')
     if not bool((torch.as_tensor(kappa) > 0).all()):
         raise ValueError(f"kappa must be positive, got {kappa}")
-    measure = _squared_norm if distance == "euclidean" else _squared_mean
-    return Coefficients(
-        *(1 / (1 + measure(features.diff(dim=dim)) / kappa**2) for dim in (-2, -1)),
-    )
-
-
-def _squared_norm(difference: Tensor) -> Tensor:
-    return difference.square().sum(dim=1)
-
-
-def _squared_mean(difference: Tensor) -> Tensor:
-    return difference.abs().mean(dim=1).square()
+    if isinstance(kappa, Tensor) and kappa.numel() > 1:
+        if kappa.shape != (features.shape[0], 1, 1):
+            raise ValueError(f"kappa must have one element or be [B, 1, 1], got shape {tuple(kappa.shape)}")
+        kappa = kappa[:, None]  # beside the channels
+    relative = (features.diff(dim=dim) / kappa for dim in (-2, -1))  # before squaring: kappa^2 may underflow
+    if distance == "euclidean":
+        return Coefficients(*(1 / (1 + d.square().sum(dim=1)) for d in relative))
+    return Coefficients(*(1 / (1 + d.abs().mean(dim=1).square()) for d in relative))

@@ -43,6 +43,7 @@ def equilibrium(
     mask: Tensor | None = None,
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
+    warn: bool = True,
 ) -> Solution:
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
 
@@ -58,6 +59,7 @@ def equilibrium(
         coverage: [B, K, H, W] bool, pixels over which the cells were measured.
         weight: [B, K, h, w] >= 0, how firmly each cell is held: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
+        warn: whether to warn of an image that did not converge; the solution says so in any case.
 
     Returns:
         Solution, whose values carry gradients to source, coefficients and weight.
@@ -79,7 +81,7 @@ def equilibrium(
         else f"stopped after {int(count)} iterations with residual {float(left):.1e}, tolerance {tolerance:g}"
         for done, count, left in zip(record.converged, record.iterations, record.residual, strict=True)
     ]
-    if not bool(record.converged.all()):
+    if warn and not bool(record.converged.all()):
         bad = [text for text, done in zip(reason, record.converged, strict=True) if not done]
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
         warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=2)

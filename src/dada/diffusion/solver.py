@@ -47,8 +47,10 @@ INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
 FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
-NARROW = 2.0  # ... unless the source varies by less than this factor: Newton then succeeds from anywhere near
-WORSE = 100.0  # how far r'z may rise in a Newton step: what the adjustment stirs up is soon smoothed again
+NARROW = 1.2  # ... unless the source varies by less than this factor: Newton then succeeds from anywhere near
+WORSE = 100.0  # how far r'z may rise above its best: what the adjustment stirs up is soon smoothed again
+PATIENCE = 4  # steps without a new best, after which every step must be one
+HALVINGS = 8  # of a step
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
 
@@ -79,6 +81,10 @@ class System(Protocol):
     def least(self, a: Scalar, b: Scalar) -> Scalar: ...
 
     def most(self, a: Scalar, b: Scalar) -> Scalar: ...
+
+    def top(self, a: Scalar) -> float:
+        """Largest over the images."""
+        ...
 
     # -- shift
     def assemble(self, y: Any) -> None:
@@ -162,35 +168,41 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
     """Solve `ratio` from y, which is changed in place, by Newton steps of at most `limit` iterations in all.
 
     Where r'z at y is above `far`, the first step is that of `shift`, which is convex and cannot go far wrong. A step
-    that makes things much worse is halved.
+    that makes things much worse is halved; once steps stop to improve, only those that do are taken.
 
     Returns:
         r'z of the best y, which is the one left, and the iterations spent.
     """
     system.hold(y)
+    worst = float("inf") + 0 * target
     restart = system.any(far < float("inf")) and system.any(system.rough_residual() > far)
-    best = rz = system.linearise(as_shift=restart)
-    system.keep(rz == rz)
-    spent, halvings = 0, 0
-    if not system.any(best > target):
-        return best, 0 * (best > target)
+    rz = system.linearise(as_shift=restart)
+    best = worst if restart else system.least(worst, rz)
+    spent, stale, allowed = 0 * (target > target), 0, WORSE
+    if not system.any((rz > target) | (rz != rz)):
+        return rz, spent
     for _ in range(ROUNDS):
         inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)  # below the target, or one more step would follow
-        _, count = conjugate_gradients(system, rz, inner, INNER_LIMIT)
-        spent = spent + count
+        left = max(1, limit - int(system.top(spent)))
+        spent = spent + conjugate_gradients(system, rz, inner, min(INNER_LIMIT, left))[1]
         system.retract()
         rz = system.linearise()
-        if restart:
-            best, restart = rz, False
-            system.keep(rz == rz)
-        while system.any(rz > WORSE * best) and halvings < ROUNDS:
-            system.halve(rz > WORSE * best)
+        for _ in range(HALVINGS):
+            bad = (rz != rz) | (rz > allowed * best)
+            if not system.any(bad):
+                break
+            system.halve(bad)
             rz = system.linearise()
-            halvings += 1
-        system.keep(rz < best)
+        better = rz < best
+        system.keep(better)
         best = system.least(best, rz)
-        if not system.any((best > target) & (spent < limit)):
+        stale = 0 if system.any(better) else stale + 1
+        if not system.any((best > target) & (spent < limit)) or (stale and allowed == 1.0):
             break
+        if stale == PATIENCE:
+            allowed, stale = 1.0, 0
+            system.recall()
+            rz = system.linearise()
     system.recall()
     return best, spent
 
