@@ -1,9 +1,11 @@
 """Facts about `dada.upsample`: arrays of any kind in, the same kind out, and the measurement never
 contradicted."""
 
+import functools
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import torch
 import dada
 from dada.diffusion import down
 from dada.errors import InputError
-from dada.inputs import check_sizes
+from dada.inputs import check_sizes, read_source
 from dada.memory import available_memory, needed_memory
 from dada.model import LearningFree, load_model
 from dada.scene import render
@@ -213,6 +215,16 @@ def test_guide_pixels_without_value_are_filled_and_counted(scene, source):
     assert np.abs(result.values - whole.values)[60:].max() < 1e-2
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_masked_guide_pixels_do_not_change_how_the_others_are_scaled(scene, source, dtype):
+    guide = scene.guide.astype(dtype) * dtype(257 if dtype == np.uint16 else 1)
+    mask = np.zeros(guide.shape, bool)
+    mask[:10, :20] = True
+    with pytest.warns(UpsampleWarning, match="200 guide pixels have no value"):
+        result = dada.upsample(source, np.ma.MaskedArray(guide, mask))
+    assert result.report.guide_range == dada.upsample(source, guide).report.guide_range == (0, np.iinfo(dtype).max)
+
+
 def test_an_alien_guide_warns_and_its_own_does_not(scene):
     source = averaged(scene.depth, 48, 64)
     with warnings.catch_warnings():
@@ -259,6 +271,45 @@ def test_holes_are_filled_on_request(scene, source):
     assert np.abs(result.values - scene.depth).mean() < 0.25
 
 
+@pytest.mark.parametrize(
+    ("dtype", "marker", "said"),
+    [
+        (np.float32, -9999, "2 source cells are -9999,.*invalid=-9999.0"),
+        (np.int32, -32768, "2 source cells are -32768,"),
+        (np.float64, float(np.finfo(np.float32).max), "are 3.40282e[+]38"),
+        (np.uint16, 65535, "2 source cells are 65535,"),
+        (np.float64, 1e20, "2 source cells, such as 1e[+]20, are 1000 times larger"),
+        (np.int32, -99999999, "such as -1e[+]08"),
+    ],
+)
+def test_markers_that_nobody_stated_are_warned_of(scene, source, dtype, marker, said):
+    given = np.rint(source * 100).astype(dtype)
+    given[2, 3:5] = marker
+    with pytest.warns(UpsampleWarning, match=said):
+        result = dada.upsample(given, scene.guide)
+    assert len(result.report.warnings) >= 1
+    assert not any("source cells" in text for text in dada.upsample(given, scene.guide, invalid=marker).report.warnings)
+
+
+@pytest.mark.parametrize(
+    "ordinary",
+    [
+        np.linspace(0, 65535, 96).astype(np.uint16),  # saturated, but all the range is used
+        np.linspace(-9999, 9999, 96),
+        np.linspace(-32768, 32767, 96).astype(np.int16),
+        np.exp(np.random.default_rng(0).normal(0, 4, 96)),
+        np.where(np.arange(96) < 9, 1e-17, 20_000.0 + np.arange(96)),  # a few zeros that were computed
+        np.where(np.arange(96) < 90, 0.0, 50_000.0 + np.arange(96)),
+        1e30 * (1 + np.arange(96.0)),
+        -np.arange(96.0),
+    ],
+)
+def test_ordinary_values_are_not_taken_for_markers(ordinary):
+    said: list[str] = []
+    read_source(ordinary.reshape(8, 12), None, None, said.append)
+    assert said == []
+
+
 def test_infinities_are_invalid_and_counted(scene, source):
     given = source.copy()
     given[2, 3:5] = np.inf, -np.inf
@@ -300,6 +351,9 @@ def test_auto_is_ratio_for_positive_values_and_shift_for_others(scene, source):
 
 GUIDE, SOURCE = np.zeros((64, 96, 3), np.uint8), np.ones((8, 12), np.float32)
 GUIDE[:, 48:] = 200
+MIXED = np.where(np.indices((8, 12)).sum(0) % 5 == 0, -1, 1)
+CHECKS = GUIDE.copy()
+CHECKS[4::8] = 255
 
 
 @pytest.mark.parametrize(
@@ -316,7 +370,13 @@ GUIDE[:, 48:] = 200
         (SOURCE * np.nan, GUIDE, {}, "nothing but NaN"),
         (SOURCE * 0, GUIDE, {"invalid": 0}, "all zeros"),
         (SOURCE, GUIDE, {"invalid": 1}, "equals the invalid marker 1"),
+        (SOURCE, GUIDE, {"invalid": "0"}, "invalid '0' is no number"),
+        (SOURCE, GUIDE, {"invalid": [0, 1]}, "is no number.*mask="),
+        (SOURCE, GUIDE, {"invalid": True}, "is no number"),
         (SOURCE, GUIDE, {"mask": SOURCE < 0}, "inverted"),
+        (SOURCE, GUIDE, {"mask": SOURCE * np.nan}, "96 values that are NaN"),
+        (SOURCE * np.float64(1e308) * MIXED, GUIDE, {}, "invalid= .--invalid."),
+        ((SOURCE * MIXED * 65500).astype(np.float16), CHECKS, {}, "ranges from -6.* to 6.*invalid="),
         (SOURCE, GUIDE, {"mask": GUIDE[..., 0] > 0}, r"mask has shape \(64, 96\)"),
         (SOURCE, GUIDE, {"confidence": SOURCE * 2}, "0 .no measurement. to 1"),
         (SOURCE, GUIDE, {"confidence": SOURCE * np.nan}, "NaN"),
@@ -359,6 +419,24 @@ def test_oddities_warn(source, guide, said):
     with pytest.warns(UpsampleWarning, match=said):
         result = dada.upsample(source, guide)
     assert any(said in text for text in result.report.warnings)
+
+
+def test_what_did_not_converge_is_said(scene, source, monkeypatch):
+    import dada.upsampling as module
+
+    monkeypatch.setattr(module, "equilibrium", functools.partial(module.equilibrium, max_iterations=1))
+    with pytest.warns(UpsampleWarning, match="equilibrium not reached: stopped after 1 iterations"):
+        result = dada.upsample(source, scene.guide)
+    assert result.report.converged is False
+
+
+def test_threads_leave_the_warnings_of_the_process_alone(scene, source):
+    holed = np.where(holes(), source, np.nan)
+    before = list(warnings.filters)
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(warnings, "catch_warnings", None)  # it is not safe in threads: not to be used
+        list(pool.map(lambda _: dada.upsample(holed, scene.guide), range(8)))
+    assert list(warnings.filters) == before
 
 
 # ---- the package -------------------------------------------------------------------------------------------

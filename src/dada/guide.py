@@ -24,13 +24,14 @@ def bands_first(guide: Any) -> Bands:
     """Return the guide as [C, H, W] of its own kind and dtype, not copied.
 
     Args:
-        guide: NumPy (H, W) or (H, W, C), or torch (H, W) or (C, H, W).
+        guide: NumPy (H, W) or (H, W, C), masked where it has no value, or torch (H, W) or (C, H, W).
 
     Raises:
         InputError: no image of real numbers, or the bands stand where they do not belong.
     """
     torch_kind = isinstance(guide, Tensor)
-    image = guide.detach() if torch_kind else np.asarray(guide)
+    masked = isinstance(guide, np.ma.MaskedArray)
+    image = guide.detach() if torch_kind else guide if masked else np.asarray(guide)
     shape = tuple(image.shape)
     if guide.dtype.is_complex if torch_kind else image.dtype.kind not in "buif":
         raise InputError(f"the guide holds values of type {image.dtype}, not real numbers.")
@@ -48,8 +49,8 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
 
     8 bits are divided by 255 and 16 bits by 65535; floats within 0..1 stay as they are. All else, and 16 bits
     of which only the lowest quarter is used (12-bit cameras, reflectances), is stretched: one range for all
-    bands, from the 0.1th to the 99.9th percentile, and clipped. Pixels that are NaN or infinite in some band
-    take the bands of the nearest pixel that is not.
+    bands, from the 0.1th to the 99.9th percentile, and clipped. Pixels that are NaN, infinite or masked in some
+    band take the bands of the nearest pixel that is not.
 
     Returns:
         [C, H, W] float32, and the values that became 0 and 1.
@@ -58,10 +59,10 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         InputError: no finite pixel.
     """
     values = _float32(bands).to(device)
-    bad = ~torch.isfinite(values).all(dim=0) if _is_float(bands) else None
+    bad = _without_value(values, bands)
     if bad is not None and bool(bad.any()):
         if bool(bad.all()):
-            raise InputError("the guide holds nothing but NaN or infinities. Check how it was exported.")
+            raise InputError("the guide holds nothing but NaN, infinities or nodata. Check how it was exported.")
         warn(
             f"{int(bad.sum())} guide pixels have no value (NaN, infinite or nodata) and take that of the nearest pixel"
         )
@@ -94,6 +95,15 @@ def _float32(bands: Bands) -> Tensor:
         return bands.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     with np.errstate(over="ignore"):
         return torch.from_numpy(np.array(bands, np.float32, order="C"))
+
+
+def _without_value(values: Tensor, bands: Bands) -> Tensor | None:
+    """[H, W] bool; None: every pixel has a value."""
+    bad = ~torch.isfinite(values).all(dim=0) if _is_float(bands) else None
+    if isinstance(bands, np.ma.MaskedArray):
+        masked = torch.from_numpy(np.ma.getmaskarray(bands).any(axis=0)).to(values.device)
+        bad = masked if bad is None else bad | masked
+    return bad
 
 
 def _is_float(bands: Bands) -> bool:

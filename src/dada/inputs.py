@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ from dada.errors import InputError
 from dada.io.units import valid_pixels
 
 SKEW = 0.01  # relative difference of the two factors above which a pair looks suspicious
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+APART = 0.1  # of the range of all other values: nearer to them, a well-known marker may be a measurement
+FAR = 1000.0  # times the largest other magnitude, and at least
+LARGE = 10_000.0  # in size: values that nobody measures beside the others
 
 ArrayLike = Any  # np.ndarray or torch.Tensor, the same kind in and out
 Warn = Callable[[str], None]
@@ -32,7 +37,8 @@ class Cells:
         """Return an image as the kind, dtype and device of the source."""
         if self.device is not None:
             return values.to(self.dtype)
-        return values.cpu().numpy().astype(self.dtype, copy=False)
+        with np.errstate(over="ignore"):  # the caller looks for infinities
+            return values.cpu().numpy().astype(self.dtype, copy=False)
 
 
 def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None, warn: Warn) -> Cells:
@@ -43,6 +49,7 @@ def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None
     """
     array = _numpy(source)
     _check_source_shape(array)
+    _check_invalid(invalid)
     valid = valid_pixels(array, invalid)
     infinite = int(np.isinf(array).sum()) if array.dtype.kind == "f" else 0
     if infinite:
@@ -50,7 +57,7 @@ def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None
     if isinstance(source, np.ma.MaskedArray):
         valid &= ~np.ma.getmaskarray(source)
     if mask is not None:
-        valid &= _per_cell("mask", mask, array.shape).astype(bool)
+        valid &= _read_mask(mask, array.shape)
     if not valid.any():
         raise InputError(_nothing_measured(array, invalid, mask is not None))
     if array.dtype in (np.uint8, np.int8):
@@ -58,6 +65,7 @@ def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None
             "the source has 8 bits: at most 256 levels, whose steps will show in the result; use the 16-bit "
             "or float original if there is one"
         )
+    _warn_of_markers(array[valid], warn)
     working = np.float32 if array.dtype.itemsize <= (2 if array.dtype.kind in "ui" else 4) else np.float64
     values = np.where(valid, array, 0).astype(working)
     device = source.device if isinstance(source, Tensor) else None
@@ -145,6 +153,85 @@ def _check_source_shape(array: np.ndarray) -> None:
             f"the source has shape {array.shape}; expected (height, width), no side of length 0. Pass one "
             "image at a time, for example source[0] of a batch."
         )
+
+
+def _check_invalid(invalid: object) -> None:
+    if invalid is None:
+        return
+    if not isinstance(invalid, Real) or isinstance(invalid, bool | np.bool_):
+        raise InputError(
+            f"invalid {invalid!r} is no number. Give the one value that marks invalid cells, or None; several "
+            "are marked with mask=."
+        )
+
+
+def _read_mask(mask: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    given = _per_cell("mask", mask, shape)
+    unknown = int(np.isnan(given).sum()) if given.dtype.kind == "f" else 0
+    if unknown:
+        raise InputError(
+            f"mask has {unknown} values that are NaN, neither valid nor invalid. Give bools, True where the "
+            "source is valid."
+        )
+    return given.astype(bool)
+
+
+# ---- markers that nobody stated ----------------------------------------------------------------------------
+
+
+def _warn_of_markers(measured: np.ndarray, warn: Warn) -> None:
+    """Warn of valid values that are likely to mean no measurement."""
+    marker = _well_known_marker(measured)
+    if marker is not None:
+        warn(
+            f"{int((measured == marker).sum())} source cells are {marker:g}, which often means no measurement, and "
+            f"are taken as measured; if they are not, state it with invalid={marker!r} (--invalid)"
+        )
+        return
+    alien = _far_values(measured)
+    if alien.size:
+        warn(
+            f"{alien.size} source cells, such as {float(alien[0]):g}, are {FAR:g} times larger than all others and are "
+            "taken as measured; if they mean no measurement, state their value with invalid= (--invalid)"
+        )
+
+
+def _well_known_marker(measured: np.ndarray) -> float | None:
+    """The marker, if any, that is the least or largest value and stands apart from the rest."""
+    if measured.dtype.kind == "u":
+        markers = [65535.0] if measured.dtype == np.uint16 else []
+    else:
+        markers = [-9999.0, -32768.0, -FLOAT32_MAX, FLOAT32_MAX]
+    for end in (float(measured.min()), float(measured.max())):
+        if end not in markers:
+            continue
+        rest = measured[measured != end]
+        if not rest.size:
+            return end
+        low, high = float(rest.min()), float(rest.max())
+        if min(abs(end - low), abs(end - high)) > APART * (high - low):
+            return end
+    return None
+
+
+def _far_values(measured: np.ndarray) -> np.ndarray:
+    """Values of a minority beyond a wide gap in magnitude; 16 bits are too few to have any."""
+    none = measured[:0]
+    if measured.dtype.itemsize <= 2:
+        return none
+    size = np.abs(measured.astype(np.float64))
+    if size.max() < LARGE:
+        return none
+    levels = np.unique(size[size > 0])
+    with np.errstate(over="ignore"):
+        beyond = np.flatnonzero((levels[1:] >= LARGE) & (levels[1:] / FAR > levels[:-1]))
+    if not beyond.size:
+        return none
+    alien = measured[size >= levels[beyond[0] + 1]]
+    return alien if 2 * alien.size <= measured.size else none
+
+
+# ---- messages ----------------------------------------------------------------------------------------------
 
 
 def _nothing_measured(array: np.ndarray, invalid: float | None, masked: bool) -> str:

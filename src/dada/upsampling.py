@@ -15,7 +15,6 @@ from torch.nn.functional import interpolate
 
 from dada.diffusion import (
     Coefficients,
-    ConvergenceWarning,
     Solution,
     equilibrium,
     iterate,
@@ -103,7 +102,8 @@ def upsample(
     Args:
         source: (h, w) NumPy array or torch tensor of any real dtype and unit. NaN and infinities are invalid.
         guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
-            same area; 8-bit, 16-bit, or float; see `dada.guide.unit_range` for how its values are taken.
+            same area; 8-bit, 16-bit, or float; see `dada.guide.unit_range` for how its values are taken. NumPy
+            masked arrays are masked where they have no value.
         model: "default", "none" (learning-free), or a model.
         mask: (h, w) bool, True where the source is valid.
         confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
@@ -145,11 +145,14 @@ def upsample(
         c = network.coefficients(fine[None], initial.float(), problem.deviation())
         del fine
         c = Coefficients(*(part.to(initial.dtype) for part in c))
-        solution = problem.solve(solve, c, initial, chosen, said)
+        solution = problem.solve(solve, c, initial, chosen)
+        if method == "equilibrium" and not bool(solution.converged.all()):
+            said.append(f"equilibrium not reached: {solution.reason[0]}")
         values = problem.unscaled(solution.values)
         valid = up(torch.from_numpy(trust > 0).to(device), size)
         kept = torch.ones_like(valid) if fill else valid
         result = cells.like_source(torch.where(kept, values, torch.nan))
+    _check_finite(result, kept, cells)
     exact = consistency(result, cells.values, trust == 1)
     report = Report(
         source_size=cast(tuple[int, int], cells.values.shape), target_size=size, factors=factors,
@@ -192,9 +195,10 @@ def bicubic(source: Tensor, valid: Tensor, size: tuple[int, int]) -> Tensor:
     if not bool(valid.all()):
         h, w = source.shape
         ones = Coefficients(values.new_ones(1, h - 1, w), values.new_ones(1, h, w - 1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a start needs no accuracy
-            values = equilibrium(values, ones, adjust="shift", mask=valid[None, None], tolerance=1e-3).values
+        filled = equilibrium(
+            values, ones, adjust="shift", mask=valid[None, None], tolerance=1e-3, warn=False
+        )  # a start needs no accuracy
+        values = filled.values
     fine = interpolate(values, size=size, mode="bicubic", align_corners=False)[0, 0]
     return fine.clamp(source[valid].min(), source[valid].max())
 
@@ -217,8 +221,11 @@ class _Problem:
     def of(cls, cells: Cells, trust: np.ndarray, adjust: str, size: tuple[int, int], device: torch.device) -> _Problem:
         used = trust > 0
         measured = cells.values[used].astype(np.float64)
-        offset = float(np.float32(measured.mean())) if adjust == "shift" else 0.0
-        largest = float(np.abs(measured - offset).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            offset = float(np.float32(measured.mean())) if adjust == "shift" else 0.0
+            largest = float(np.abs(measured - offset).max())
+        if not np.isfinite(largest):
+            raise InputError(_too_extreme(measured))
         unit = float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
         source = np.where(used, (cells.values - offset) / unit, 0).astype(cells.values.dtype)
         weight = None
@@ -235,26 +242,39 @@ class _Problem:
         """Of the valid cells, [1]."""
         return self.source[self.valid].double().std(correction=0)[None]
 
-    def solve(self, run: Any, c: Coefficients, initial: Tensor, adjust: str, said: list[str]) -> Solution:
+    def solve(self, run: Any, c: Coefficients, initial: Tensor, adjust: str) -> Solution:
         weight = None
         if self.weight is not None:
             weight = self.weight.to(self.source.dtype)[None, None]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ConvergenceWarning)
-            solution = run(
+        return cast(
+            Solution,
+            run(
                 self.source[None, None],
                 c,
                 initial=initial,
                 adjust=adjust,
                 mask=self.valid[None, None],
                 weight=weight,
-            )
-        said += [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-        return solution
+            ),
+        )
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[1, 1, H, W] in numbers near 1 to [H, W] in the source's unit."""
         return values[0, 0] * self.unit + self.offset
+
+
+def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:
+    """Refuse values that left the range of their dtype."""
+    finite = torch.isfinite(result) if isinstance(result, Tensor) else torch.from_numpy(np.isfinite(result))
+    if not bool((finite.to(kept.device) | ~kept).all()):
+        raise InputError(_too_extreme(cells.values[cells.valid]))
+
+
+def _too_extreme(measured: np.ndarray) -> str:
+    return (
+        f"the source ranges from {measured.min():g} to {measured.max():g}, too far to be computed with in its "
+        "type. If such a value means no measurement, state it with invalid= (--invalid); if not, rescale the source."
+    )
 
 
 def _choose_adjust(adjust: Adjust, measured: np.ndarray) -> Literal["ratio", "shift"]:
@@ -285,7 +305,7 @@ def _method(method: Method, tolerance: float | None, steps: int | None) -> Any:
         return lambda *args, **options: iterate(*args, steps=steps or STEPS, **options)
     if tolerance is not None and not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance:g} must lie between 0 and 1; the default is {TOLERANCE:g}.")
-    return lambda *args, **options: equilibrium(*args, tolerance=tolerance or TOLERANCE, **options)
+    return lambda *args, **options: equilibrium(*args, tolerance=tolerance or TOLERANCE, warn=False, **options)
 
 
 def _check_registration(cells: Cells, guide: Tensor, said: list[str]) -> float | None:

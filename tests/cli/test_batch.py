@@ -138,6 +138,39 @@ def test_other_settings_need_another_folder(dada, data):
     assert [path.name for path in (data / "out").iterdir()] == ["dada-batch.json"]
 
 
+def test_a_pair_of_other_files_is_done_again(dada, data, scene, millimetres):
+    depth, rgb, out = data / "depth", data / "rgb", data / "out"
+    again = lambda guides=rgb: dada("batch", depth, guides, out, "-j", 2).out  # noqa: E731
+    assert "4 of 4 done" in again()
+    assert "0 of 0 done, 4 complete" in again()
+    old = depth / "depth_0002.png"
+    write_image(old, millimetres + np.uint16(77))
+    os.utime(old, ns=(10**18, 10**18))  # replaced by an older file
+    assert "1 of 1 done, 3 complete" in again()
+    os.utime(rgb / "rgb_0001.png", ns=(10**18, 10**18))
+    assert "1 of 1 done, 3 complete" in again()
+    (data / "other").mkdir()
+    for path in rgb.iterdir():
+        write_image(data / "other" / path.name, scene.guide[::-1])
+        os.utime(data / "other" / path.name, ns=(10**18, 10**18))
+    before = digests(out)
+    assert "4 of 4 done" in again(data / "other")
+    assert not before.items() & digests(out).items()
+
+
+def test_an_old_result_is_not_taken_for_the_one_that_a_killed_run_planned(dada, data, monkeypatch):
+    depth, rgb, out = data / "depth", data / "rgb", data / "out"
+    assert dada("batch", depth, rgb, out, "-j", 2).code == 0
+    wanted = digests(out)
+    os.utime(depth / "depth_0003.png", ns=(10**18, 10**18))
+    monkeypatch.setattr(workers, "run_all", lambda jobs, count: iter(()))  # killed after planning
+    dada("batch", depth, rgb, out)
+    monkeypatch.undo()
+    monkeypatch.chdir(data)  # the same folder by another name
+    assert "1 of 1 done, 3 complete" in dada("batch", "depth", "rgb", "out", "-j", 2).out
+    assert digests(out) == wanted
+
+
 @pytest.mark.parametrize("outdir", ["depth", "rgb"])
 def test_results_never_go_where_the_inputs_are(dada, data, outdir):
     before = digests(data / outdir)

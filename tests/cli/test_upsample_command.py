@@ -149,6 +149,30 @@ def test_pairs_that_cover_different_ground_are_warned_of(dada, tmp_path, scene, 
     assert "warning: by their georeference" in ran.err
 
 
+def test_the_report_holds_every_warning_once(dada, tmp_path, scene, metres):
+    source, guide, report = tmp_path / "dsm.tif", tmp_path / "ortho.tif", tmp_path / "report.json"
+    three = np.stack([metres[:, :15]] * 3, axis=-1)  # read with a warning, and of odd factors
+    write_image(source, three, georeference=Georeference(WGS, (0.008, 0.0, 8.0, 0.0, -0.008, 47.0)))
+    write_image(guide, scene.guide, georeference=Georeference(WGS, (0.001, 0.0, 8.1, 0.0, -0.001, 47.0)))
+    ran = dada("upsample", source, guide, "-o", tmp_path / "fine.npy", "--report", report)
+    assert ran.code == 0
+    written = json.loads(report.read_text())["warnings"]
+    assert [f"warning: {text}" for text in written] == ran.err.splitlines()
+    for said in ("by their georeference", "channels of the source are equal", "factors differ", "it is dropped"):
+        assert sum(said in text for text in written) == 1, said
+
+
+def test_a_16_bit_guide_with_nodata_is_scaled_as_one_without(dada, pair, tmp_path, scene):
+    guide = scene.guide.astype(np.uint16) * np.uint16(257)
+    guide[:10, :20] = 0
+    ranges = []
+    for nodata in (None, 0):
+        write_image(tmp_path / "ortho.tif", guide, nodata=nodata)
+        assert dada("upsample", pair[0], tmp_path / "ortho.tif", "--report", tmp_path / "r.json").code == 0
+        ranges.append(json.loads((tmp_path / "r.json").read_text())["guide_range"])
+    assert ranges == [[0, 65535]] * 2
+
+
 def test_nodata_of_the_guide_is_no_edge(dada, pair, tmp_path, scene):
     guide = scene.guide.copy()
     guide[:10, :20] = 0

@@ -65,8 +65,10 @@ def _parse(arguments: list[str]) -> Any:
 
     from dada.cli.batch import Batch
     from dada.cli.demo import Demo
+    from dada.cli.options import check_unit_once
     from dada.cli.upsample import Upsample
 
+    check_unit_once(arguments)
     return tyro.extras.subcommand_cli_from_dict(
         {"upsample": Upsample, "batch": Batch, "demo": Demo},
         prog="dada",

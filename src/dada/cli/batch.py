@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dada.cli.workers import Done
 
 SETTINGS, LOCK = "dada-batch.json", ".dada-batch.lock"
+PAIRS = "pairs"  # in the settings: what each result was made from
 SOME_FAILED = 1
 
 
@@ -69,8 +70,8 @@ class Batch(Options):
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs {self.jobs} is not a number of processes. Use 1 or more.")
         with _claim(self.outdir, [self.sources, self.guides]):
-            self._check_settings()
-            todo, kept = self._split([self._job(*found) for found in pairs.matched])
+            before = self._check_settings()
+            todo, kept = self._split([self._job(*found) for found in pairs.matched], before)
             failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
             done = self._work(todo, min(self.jobs or cores(), max(len(todo), 1)))
             failed |= {result.job.source.name: result.failure for result in done if result.failure is not None}
@@ -87,32 +88,45 @@ class Batch(Options):
         suffix = f".{self.format}" if self.format else source.suffix
         return Job(source, guide, self.outdir / f"{source.stem}{suffix}", self.shared())
 
-    def _split(self, jobs: list[Job]) -> tuple[list[Job], int]:
-        """Jobs to do, and the number of those already done: their file is there, so it is whole."""
-        since = (self.outdir / SETTINGS).stat().st_mtime_ns  # what is older was made with other settings
-        todo = [job for job in jobs if not (self.resume and _complete(job, since))]
+    def _split(self, jobs: list[Job], before: dict[str, Any]) -> tuple[list[Job], int]:
+        """Jobs to do, and the number of those already done.
+
+        What each result is made from is written down before the work begins, with the file that stands in
+        its place until then: whenever the run is killed, a file is either known to be old or whole and new.
+        """
+        todo = [job for job in jobs if not _complete(job, before.get(job.output.name))]
+        if todo or not (self.outdir / SETTINGS).exists():
+            self._write_settings(before | {job.output.name: _plan(job) for job in todo})
         return todo, len(jobs) - len(todo)
 
-    def _check_settings(self) -> None:
-        """Results of one folder are made with the same settings; these are kept beside them."""
-        from dada import __version__
+    def _write_settings(self, pairs: dict[str, Any]) -> None:
         from dada.io import write_bytes_atomically
 
-        path = self.outdir / SETTINGS
-        settings = {"dada": __version__, "format": self.format, **dataclasses.asdict(self.shared())}
+        content = json.dumps({**self._settings(), PAIRS: pairs}, indent=1)
+        write_bytes_atomically(self.outdir / SETTINGS, f"{content}\n".encode())
+
+    def _settings(self) -> dict[str, Any]:
+        from dada import __version__
+
+        return {"dada": __version__, "format": self.format, **dataclasses.asdict(self.shared())}
+
+    def _check_settings(self) -> dict[str, Any]:
+        """Results of one folder are made with the same settings; return what each was made from."""
+        path, settings = self.outdir / SETTINGS, self._settings()
         if self.resume and path.exists():
             try:
                 before = json.loads(path.read_text())
             except (OSError, ValueError):
                 before = None
+            pairs = before.pop(PAIRS, None) if isinstance(before, dict) else None
             if json.dumps(before) != json.dumps(settings):  # as text: NaN equals NaN
                 raise InputError(
                     f"{self.outdir}: it holds results made with other "
                     f"settings{_difference(before, settings)}. Choose another folder, or do them all again "
                     "with --no-resume."
                 )
-            return
-        write_bytes_atomically(path, (json.dumps(settings, indent=2) + "\n").encode())
+            return pairs if isinstance(pairs, dict) else {}
+        return {}
 
     def _work(self, jobs: list[Job], count: int) -> list[Done]:
         from dada.cli.workers import run_all
@@ -122,13 +136,31 @@ class Batch(Options):
         return list(_progress(run_all(jobs, count), len(jobs), shown=not self.quiet and sys.stderr.isatty()))
 
 
-def _complete(job: Job, since: int) -> bool:
-    """Whether the result is there, newer than the settings and than what it was made from."""
-    try:
-        made = job.output.stat().st_mtime_ns
-        return made >= max(since, job.source.stat().st_mtime_ns, job.guide.stat().st_mtime_ns)
-    except OSError:
+def _complete(job: Job, before: Any) -> bool:
+    """Whether the result is there, made from these very files as they are now."""
+    now = _plan(job)
+    if not isinstance(before, dict) or None in now.values():
         return False
+    same = all(before.get(name) == now[name] for name in ("source", "guide"))
+    return same and before.get("replaces") != now["replaces"]
+
+
+def _plan(job: Job) -> dict[str, list[Any] | None]:
+    """What a result is made from, and the older file that it replaces."""
+    return {
+        "source": _identity(job.source.resolve()),
+        "guide": _identity(job.guide.resolve()),
+        "replaces": (_identity(job.output) or [None])[1:] or None,  # wherever the folder may be moved
+    }
+
+
+def _identity(path: Path) -> list[Any] | None:
+    """Path, size and time of a file; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return [str(path), status.st_size, status.st_mtime_ns]
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def report_json(job: Job, outcome: Outcome, place: Georeference | None) -> bytes
         "source_unit": storage.unit.name,
         **report,
     }
-    content["warnings"] = outcome.warnings + report["warnings"]
+    content["warnings"] = outcome.warnings  # those of the report and of the files
     return (json.dumps(content, indent=2) + "\n").encode()
 
 

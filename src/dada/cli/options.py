@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from dada.errors import InputError
+
+UNIT_NAMES = ("--unit", "--depth-scale", "--depth_scale")
 StoredType = Literal["uint8", "uint16", "int16", "int32", "float32", "float64"]
 
 
@@ -53,3 +57,20 @@ class Options:
     def shared(self) -> Options:
         """The options of a command that are declared here."""
         return Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
+
+
+def check_unit_once(arguments: list[str]) -> None:
+    """Refuse two contradictory units for the source: the option has two names, and only the last would count."""
+    given = [after for name, after in pairwise(arguments) if name in UNIT_NAMES]
+    given += [
+        rest for name, equals, rest in (text.partition("=") for text in arguments) if equals and name in UNIT_NAMES
+    ]
+    if len(given) < 2:
+        return
+    from dada.io.units import parse_unit
+
+    if len({parse_unit(text).per_metre for text in given}) > 1:
+        raise InputError(
+            f"the unit of the source is stated as {' and as '.join(given)}; --unit and --depth-scale are the "
+            "same option. Give one of them."
+        )

@@ -87,14 +87,22 @@ def run_job(job: Job) -> Outcome:
         warnings.simplefilter("always")
         inputs = _read(job, said)
         place, odd = ground(inputs.source, inputs.guide)
+        if place is not None and SUFFIXES[job.output.suffix.lower()] != "tiff":
+            odd.append(f"{job.output}: only TIFF holds the georeference, so it is dropped; write to .tiff to keep it")
+            place = None
         result = _upsample(job, inputs)
         stored, moved = _store(job, inputs.storage, result)
         misfit = _stored_misfit(inputs, stored)
+        said += odd + _told(caught) + result.report.warnings
         outcome = Outcome(result.report, inputs.storage, misfit, moved, None, said, time.perf_counter() - begin)
         points = _write_all(job, outputs, inputs, result, stored, place, outcome)
-    said += odd + [str(w.message) for w in caught if issubclass(w.category, ImageWarning)]
-    said += result.report.warnings
+    said += [text for text in _told(caught) if text not in said]  # in case writing warned too
     return dataclasses.replace(outcome, points=points, seconds=time.perf_counter() - begin)
+
+
+def _told(caught: list[warnings.WarningMessage]) -> list[str]:
+    """What was said of the files, each once."""
+    return list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, ImageWarning)))
 
 
 # ---- reading -----------------------------------------------------------------------------------------------
@@ -186,18 +194,16 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
 
 
 def _guide_values(guide: Raster) -> np.ndarray:
-    """The guide, with NaN in pixels that are nodata in every band."""
+    """The guide, masked in pixels that are nodata in every band; its dtype decides how it is scaled."""
     values = guide.values
     if guide.nodata is None:
         return values
     valid = valid_pixels(values, guide.nodata)
-    empty = ~(valid if values.ndim == 2 else valid.any(axis=2))
+    empty = np.asarray(~(valid if values.ndim == 2 else valid.any(axis=2)))
     if not empty.any():
         return values
-    scale = np.iinfo(values.dtype).max if values.dtype == np.uint8 else 1
-    marked = values.astype(np.float32) / np.float32(scale)
-    marked[empty] = np.nan
-    return marked
+    mask = empty if values.ndim == 2 else np.broadcast_to(empty[..., None], values.shape)
+    return np.ma.MaskedArray(values, mask)
 
 
 # ---- writing -----------------------------------------------------------------------------------------------

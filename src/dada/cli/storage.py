@@ -12,6 +12,7 @@ from dada.cli.options import Options
 from dada.errors import InputError
 from dada.io import Georeference, Raster, Unit, default_invalid, default_unit, parse_unit
 from dada.io.detect import SUFFIXES
+from dada.io.rounding import holds
 from dada.io.units import METRES, MILLIMETRES
 
 WORDS = {"mm": "millimetres", "cm": "centimetres", "m": "metres", "tum": "1/5000 m"}
@@ -59,6 +60,7 @@ def choose_storage(raster: Raster, output: Path, options: Options) -> Storage:
     """
     unit = parse_unit(options.unit) if options.unit is not None else default_unit(raster)
     invalid = options.invalid if options.invalid is not None else default_invalid(raster)
+    _check_marker(options.invalid, raster)
     dtype = np.dtype(options.dtype) if options.dtype else _fitting(raster.values.dtype, unit, output, options)
     same_kind = (dtype.kind == "f") == (raster.values.dtype.kind == "f")
     if options.output_unit is not None:
@@ -74,6 +76,18 @@ def choose_storage(raster: Raster, output: Path, options: Options) -> Storage:
         wanted = METRES if dtype.kind == "f" or raster.georeference is not None else MILLIMETRES
     marker = invalid if same_kind else (math.nan if dtype.kind == "f" else 0.0)
     return Storage(unit, invalid, dtype, wanted, marker)
+
+
+def _check_marker(invalid: float | None, raster: Raster) -> None:
+    """Refuse a marker that no pixel of the source can have; NaN stands for no marker at all."""
+    dtype = raster.values.dtype
+    if invalid is None or math.isnan(invalid) or dtype.kind == "f" or holds(dtype, invalid):
+        return
+    info = np.iinfo(dtype)
+    raise InputError(
+        f"{raster.path}: --invalid {invalid:g} marks no pixel, for the source is {dtype}, whole numbers from "
+        f"{info.min} to {info.max}. State the marker as it is stored, or leave it out."
+    )
 
 
 def _fitting(dtype: np.dtype, unit: Unit, output: Path, options: Options) -> np.dtype:

@@ -107,9 +107,7 @@ def _read_header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], bool, np.
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         version = np.lib.format.read_magic(file)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            shape, fortran, dtype = read[version](file, max_header_size=_MAX_HEADER)
+        shape, fortran, dtype = read[version](file, max_header_size=_MAX_HEADER)
         header = file.tell()
         if any(side < 0 for side in shape):
             raise ValueError(f"negative size {shape}")

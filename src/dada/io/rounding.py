@@ -40,7 +40,7 @@ def cast(values: np.ndarray, valid: np.ndarray, dtype: DTypeLike, *, invalid: fl
     _check_range(rounded, valid, stored)
     with np.errstate(under="ignore"):
         result = rounded.astype(stored)
-    if invalid is None or not _holds(stored, invalid):
+    if invalid is None or not holds(stored, invalid):
         if not valid.all():
             marker = "no invalid marker is set" if invalid is None else f"{stored} cannot hold {invalid:g}"
             raise InputError(
@@ -88,7 +88,8 @@ def _check_range(rounded: np.ndarray, valid: np.ndarray, dtype: Any) -> None:
         )
 
 
-def _holds(dtype: Any, value: float) -> bool:
+def holds(dtype: Any, value: float) -> bool:
+    """Whether the dtype can hold the value."""
     if dtype.kind == "f":
         return not math.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
     info = np.iinfo(dtype)
