@@ -1,6 +1,6 @@
 """Time the equilibrium against the loop it replaces: one run, one machine, one table.
 
-    python benchmarks/solver.py                              # all sizes and factors, about 15 minutes
+    python benchmarks/solver.py                              # all sizes and factors, some ten minutes
     python benchmarks/solver.py --sizes 256 --factors 8 32   # a part of it
 
 Every image is the embedded scene (`dada.scene`) at that size, its depth averaged down by the factor, with the

@@ -103,14 +103,15 @@ def _checked_chunks(path: Path, data: bytes) -> dict[bytes, bytes]:
             raise InputError(f"{path}: the PNG is truncated: it ends before its end mark. Copy or export it again.")
         (length,) = struct.unpack_from(">I", data, at)
         kind, end = data[at + 4 : at + 8], at + 8 + length
+        part = kind.decode("latin-1")
         if end + 4 > len(data):
             raise InputError(
-                f"{path}: the PNG is truncated within its {kind!r} part: {end + 4 - len(data)} bytes are "
+                f"{path}: the PNG is truncated within its {part} part: {end + 4 - len(data)} bytes are "
                 "missing. Copy or export it again."
             )
         if zlib.crc32(data[at + 4 : end]) != struct.unpack_from(">I", data, end)[0]:
             raise InputError(
-                f"{path}: the PNG is damaged: the checksum of its {kind!r} part is wrong. Copy or export it again."
+                f"{path}: the PNG is damaged: the checksum of its {part} part is wrong. Copy or export it again."
             )
         if kind == b"IEND":
             break
