@@ -103,7 +103,7 @@ def _checked_chunks(path: Path, data: bytes) -> dict[bytes, bytes]:
             raise InputError(f"{path}: the PNG is truncated: it ends before its end mark. Copy or export it again.")
         (length,) = struct.unpack_from(">I", data, at)
         kind, end = data[at + 4 : at + 8], at + 8 + length
-        part = kind.decode("latin-1")
+        part = kind.decode() if kind.isalpha() else repr(kind)  # damaged names may hold control characters
         if end + 4 > len(data):
             raise InputError(
                 f"{path}: the PNG is truncated within its {part} part: {end + 4 - len(data)} bytes are "
