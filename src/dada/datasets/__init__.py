@@ -1,0 +1,92 @@
+"""Pairs of guide and target: published data sets, folders of one's own, painted scenes; crops and augmentation."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dada.datasets.pair import DEPTH, Dataset, Pair, Split
+from dada.errors import InputError
+
+__all__ = ["DATASETS", "DEPTH", "Dataset", "Pair", "Split", "load_dataset"]
+
+DATASETS = {
+    "middlebury": "dada.datasets.middlebury:Middlebury",
+    "nyuv2": "dada.datasets.nyuv2:Nyuv2",
+    "diml": "dada.datasets.diml:Diml",
+    "scenes": "dada.datasets.scenes:Scenes",
+    "folder": "dada.datasets.folder:Folder",
+}
+"""Kinds of data sets in files, and where their readers live."""
+
+
+def load_dataset(text: str, split: str = "test") -> Dataset:
+    """Return the data set of a text KIND:PATH, such as "middlebury:/data" or "scenes:/data/middlebury_2005_full".
+
+    Options follow after a question mark: "nyuv2:/data?index=split.json", "scenes:/data?without=Art,Books". Those of
+    each kind are the keyword arguments of its reader; `cache=FOLDER` keeps decoded images of any kind as
+    memory-mapped arrays. Painted scenes are "painted:SEED" or "painted:SEED,COUNT", the same for every split, with the
+    options `size` (pixels a side) and `textures` (a folder of photographs).
+
+    Args:
+        text: kind, path and options.
+        split: "train", "val" or "test".
+
+    Raises:
+        InputError: the kind or an option is unknown, or the files are not there; the message says what was looked
+            for, where to get it and how to lay it out.
+    """
+    kind, _, rest = text.partition(":")
+    place, _, query = rest.partition("?")
+    options = _options(text, query)
+    if kind == "painted":
+        return _painted(text, place, options)
+    if kind not in DATASETS or not place:
+        listed = ", ".join(f"{name}:PATH" for name in DATASETS)
+        raise InputError(f"data set {text!r} is unknown. Use one of {listed}, painted:SEED or painted:SEED,COUNT.")
+    cache = options.pop("cache", None)
+    reader = _class(DATASETS[kind])
+    _check_options(text, options, ["cache", *(reader.__init__.__kwdefaults__ or ())])
+    dataset: Dataset = reader(place, split, **options)
+    if cache is None:
+        return dataset
+    from dada.datasets.cache import Cached
+
+    return Cached(dataset, Path(cache), key=f"{kind}:{Path(place).resolve()} {split} {sorted(options.items())}")
+
+
+def _painted(text: str, place: str, options: dict[str, str]) -> Dataset:
+    from dada.datasets.painted import Painted
+
+    _check_options(text, options, ["size", "textures"])
+    try:
+        seed, count = (int(part) for part in (place if "," in place else f"{place},{Painted.count}").split(","))
+        size = int(options.get("size", Painted.size[0]))
+    except ValueError:
+        raise InputError(
+            f"data set {text!r}: write painted:SEED or painted:SEED,COUNT, such as painted:0,5000, and options as "
+            "painted:0?size=384&textures=FOLDER."
+        ) from None
+    textures = Path(options["textures"]) if "textures" in options else None
+    return Painted(seed=seed, size=(size, size), count=count, textures=textures)
+
+
+def _options(text: str, query: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in filter(None, query.split("&")):
+        name, equals, value = part.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"data set {text!r}: the option {part!r} is not of the form NAME=VALUE.")
+        options[name] = value
+    return options
+
+
+def _check_options(text: str, options: dict[str, str], known: list[str]) -> None:
+    if unknown := [name for name in options if name not in known]:
+        raise InputError(f"data set {text!r}: there is no option {', '.join(unknown)}, but {', '.join(known)}.")
+
+
+def _class(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

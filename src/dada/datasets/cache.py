@@ -1,0 +1,70 @@
+"""Keep decoded pairs as memory-mapped arrays, from which a training reads only the pages of its crops."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+
+import numpy as np
+
+from dada.datasets.pair import Dataset, Pair, check_index
+from dada.io import write_bytes_atomically
+
+
+class Cached:
+    """A data set whose pairs are decoded once, then read from a folder.
+
+    Several processes may share the folder: files are written whole or not at all, and equal. Changes of the data set's
+    own files are not noticed; delete the folder after such.
+    """
+
+    def __init__(self, dataset: Dataset, folder: Path, key: str) -> None:
+        """Wrap a data set; files are written when a pair is first asked for.
+
+        Args:
+            dataset: what to decode.
+            folder: made if it is not there. A pair takes 7 bytes a pixel (8-bit colours).
+            key: what tells this data set, split and options from others that share the folder.
+        """
+        self.dataset = dataset
+        self.folder = folder / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+    @property
+    def name(self) -> str:
+        """That of the data set."""
+        return self.dataset.name
+
+    @property
+    def unit(self) -> float:
+        """That of the data set."""
+        return self.dataset.unit
+
+    @property
+    def quantity(self) -> str:
+        """That of the data set."""
+        return self.dataset.quantity
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Pair:
+        index = check_index(index, len(self))
+        guide, target, name = (self.folder / f"{index:06d}.{end}" for end in ("guide.npy", "target.npy", "name.txt"))
+        if not name.exists():
+            pair = self.dataset[index]
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_bytes_atomically(guide, _encode(pair.guide))
+            write_bytes_atomically(target, _encode(pair.target))
+            write_bytes_atomically(name, pair.name.encode())  # last: it says that the others are there
+        return Pair(_map(guide), _map(target), name.read_text(encoding="utf-8"))
+
+
+def _encode(values: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(values), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _map(path: Path) -> np.ndarray:
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
