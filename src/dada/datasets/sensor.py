@@ -1,0 +1,158 @@
+"""What real depth cameras do to a pair: thin things lost, ragged, soft and shifted edges, holes, uneven surfaces.
+
+A network trained on crisp scenes alone trusts the guide too far: on Kinect frames, where the edges of depth are soft
+and lie beside those of the photograph, it does worse than bicubic. Under protocol P1 the source is the average of the
+target, so the target itself has to be as soft as a real one, and for a misregistered guide the guide has to move.
+The defaults follow what the training frames of NYUv2 show (docs/painted.md has the figures).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import torch
+
+from dada.datasets.pair import Pair
+from dada.errors import InputError
+from dada.sample import Interpolation, Sample, initialise
+
+Floats = np.ndarray  # of float32
+Mask = np.ndarray  # of bool
+Rng = np.random.Generator
+
+OFTEN = 0.6  # how often an effect is there at all in a pair that is touched
+JUMP = 0.03  # of the depth: a step that hides part of the scene from a projector beside the camera
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """A degradation of pairs; each effect comes with its own drawn strength, from nothing to the value given here.
+
+    Args:
+        share: of the pairs that are touched at all, 0 to 1.
+        lost: px; near things thinner than this vanish.
+        ragged: px, how far an edge of depth strays from its place.
+        soft: px, standard deviation of the blur across edges of depth.
+        noise: 1/mm; surfaces are uneven by noise * depth ** 2 (1.5e-6: 1.5 mm at 1 m, 13 mm at 3 m).
+        holes: px, width of the blind strip beside a jump; 0 leaves none.
+        shift: px, by which the guide is moved against the target; small shifts are more frequent than large ones.
+        rotation: degrees, by which the guide is turned.
+        zoom: by which the guide is scaled: 0.005 is half a percent.
+
+    Raises:
+        InputError: a value below 0, or a share above 1.
+    """
+
+    share: float = 0.5
+    lost: float = 4.0
+    ragged: float = 1.0
+    soft: float = 3.5
+    noise: float = 1.5e-6
+    holes: float = 0.0
+    shift: float = 5.0
+    rotation: float = 0.3
+    zoom: float = 0.004
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value >= 0 or (name == "share" and value > 1):
+                expected = "between 0 and 1" if name == "share" else "0 or more"
+                raise InputError(f"sensor: {name} is {value}; expected {expected}")
+
+    def __call__(self, pair: Pair, rng: Rng) -> Pair:
+        """The pair as a real sensor would have given it: same size, same name; nothing is changed in place."""
+        if rng.random() >= self.share:
+            return pair
+        amounts = {name: value * rng.random() * (rng.random() < OFTEN) for name, value in vars(self).items()}
+        amounts["soft"] = self.soft * rng.random()  # hardly any edge of a Kinect frame is sharp
+        depth, valid = pair.target, pair.valid
+        if not valid.any():
+            return pair
+        depth = np.where(valid, depth, depth[valid].max()).astype(np.float32)
+        depth = _lose(depth, amounts["lost"])
+        depth, valid = _fray(depth, valid, amounts["ragged"], rng)
+        depth = _soften(depth, valid, amounts["soft"], rng)
+        depth += np.float32(amounts["noise"]) * depth * depth * _blotches(rng, pair.size, rng.uniform(1.5, 6))
+        valid = valid & ~_blind_strips(depth, amounts["holes"], rng)
+        guide = _misregister(pair.guide, amounts["shift"] * rng.random(), amounts["rotation"], amounts["zoom"], rng)
+        return Pair(guide, np.where(valid, depth, np.float32(np.nan)), pair.name)
+
+
+def _blotches(rng: Rng, size: tuple[int, int], side: float) -> Floats:
+    """Smooth noise of deviation about 1 whose blotches are `side` pixels wide, [H, W]."""
+    height, width = size
+    knots = rng.standard_normal((2 + int(height / side), 2 + int(width / side)), np.float32)
+    return cv2.resize(knots, (width, height), interpolation=cv2.INTER_CUBIC)
+
+
+def _lose(depth: Floats, thickness: float) -> Floats:
+    """Near things thinner than `thickness` take the depth of what is behind them."""
+    side = round(thickness)
+    if side < 2:
+        return depth
+    return cv2.morphologyEx(depth, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
+
+
+def _fray(depth: Floats, valid: Mask, reach: float, rng: Rng) -> tuple[Floats, Mask]:
+    """Edges wander by about `reach` pixels; every pixel keeps a depth that was measured."""
+    if reach < 0.25:
+        return depth, valid
+    height, width = depth.shape
+    side = rng.uniform(2, 7)
+    x = np.arange(width, dtype=np.float32)[None] + np.float32(reach) * _blotches(rng, depth.shape, side)
+    y = np.arange(height, dtype=np.float32)[:, None] + np.float32(reach) * _blotches(rng, depth.shape, side)
+    frayed = cv2.remap(depth, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
+    kept = cv2.remap(valid.view(np.uint8), x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
+    return frayed, kept.astype(bool)
+
+
+def _soften(depth: Floats, valid: Mask, sigma: float, rng: Rng) -> Floats:
+    """Blur of the measured values, stronger in some places than in others."""
+    if sigma < 0.2:
+        return depth
+    weight = valid.astype(np.float32)
+    blurred = cv2.GaussianBlur(depth * weight, (0, 0), sigma) / np.maximum(
+        cv2.GaussianBlur(weight, (0, 0), sigma), 1e-3
+    )
+    share = np.minimum(np.maximum(_blotches(rng, depth.shape, 24) + 1, 0), 1)
+    return np.where(valid, depth + share * (blurred - depth), depth)
+
+
+def _blind_strips(depth: Floats, width: float, rng: Rng) -> Mask:
+    """Far pixels within `width` of a jump on one side: near things hide them from a projector beside the camera."""
+    flip = 1 if rng.random() < 0.5 else -1
+    depth = depth[:, ::flip]
+    blind = np.zeros(depth.shape, bool)
+    for step in range(1, min(round(width), depth.shape[1] - 1) + 1):
+        blind[:, step:] |= depth[:, step:] > depth[:, :-step] * np.float32(1 + JUMP)
+    return blind[:, ::flip]
+
+
+def _misregister(guide: np.ndarray, shift: float, rotation: float, zoom: float, rng: Rng) -> np.ndarray:
+    """The guide moved by `shift` pixels in a drawn direction, turned and scaled about its middle."""
+    height, width = guide.shape[:2]
+    turned, scale = rng.uniform(-rotation, rotation), 1 + rng.uniform(-zoom, zoom)
+    direction = rng.uniform(0, 2 * math.pi)
+    move: np.ndarray = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), turned, scale)
+    move[0, 2] += shift * math.cos(direction)
+    move[1, 2] += shift * math.sin(direction)
+    moved = cv2.warpAffine(guide, move, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
+    return moved.reshape(guide.shape)
+
+
+def noisy_source(sample: Sample, amount: float, rng: Rng, interpolation: Interpolation = "torch") -> Sample:
+    """A sample whose source is noisy while its target is not.
+
+    Args:
+        sample: a batch.
+        amount: standard deviation of the noise at a source value of 1 unit; grows with the square of the source, as
+            triangulation does. In units of the sample.
+        rng: draws the noise.
+        interpolation: of the initial image, made anew from the noisy source; see `dada.sample.initialise`.
+    """
+    noise = torch.from_numpy(rng.standard_normal(tuple(sample.source.shape), np.float32)).to(sample.source)
+    source = sample.source + amount * noise * sample.source.square() * sample.source_mask
+    return replace(sample, source=source, initial=initialise(source, sample.source_mask, sample.size, interpolation))
