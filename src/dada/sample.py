@@ -54,6 +54,15 @@ class Sample:
         """Target rows for a source row."""
         return self.guide.shape[-2] / self.source.shape[-2]
 
+    def deviation(self) -> Tensor:
+        """Standard deviation of the valid source cells, [B, 1, 1, 1]; 0 where they are constant."""
+        known = self.source_mask.double()
+        count = known.sum(dim=(1, 2, 3), keepdim=True).clamp(min=1)
+        mean = (self.source * known).sum(dim=(1, 2, 3), keepdim=True) / count
+        spread = (self.source - mean).square() * known
+        deviation = (spread.sum(dim=(1, 2, 3), keepdim=True) / count).sqrt()
+        return torch.where(deviation > 1e-6 * mean.abs(), deviation, 0.0)  # less is rounding
+
     def to(self, device: torch.device | str) -> Sample:
         """The same on another device."""
         moved: dict[str, Any] = {

@@ -29,9 +29,11 @@ from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_sou
 from dada.memory import check_memory
 from dada.model import Model, load_model
 from dada.registration import MIN_AGREEMENT, edge_agreement
+from dada.sample import Method, Sample
 
 Adjust = Literal["auto", "ratio", "shift"]
-Method = Literal["equilibrium", "iterate"]
+Solver = Literal["equilibrium", "iterate"]
+RATIO_SPAN = 100  # how many times the least value the largest may be for `auto` to choose `ratio`
 
 
 class UpsampleWarning(UserWarning):
@@ -49,9 +51,10 @@ class Report:
     guide_range: tuple[float, float]  # the guide's values that were taken as 0 and 1
     edge_agreement: float | None  # see registration.py; None: cannot tell
     model: str
-    adjust: str
-    method: str
-    iterations: int
+    adjust: str  # ratio, shift, or none
+    method: str  # equilibrium, iterate, or direct: a network of others, which the diffusion does not correct
+    rounds: int  # of coefficients and their solution
+    iterations: int  # in all rounds
     residual: float
     converged: bool
     reason: str
@@ -90,7 +93,7 @@ def upsample(
     confidence: ArrayLike | None = None,
     invalid: float | None = None,
     adjust: Adjust = "auto",
-    method: Method = "equilibrium",
+    method: Solver = "equilibrium",
     tolerance: float | None = None,
     steps: int | None = None,
     fill: bool = False,
@@ -104,14 +107,14 @@ def upsample(
         guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
             same area; 8-bit, 16-bit, or float; see `dada.guide.unit_range` for how its values are taken. NumPy
             masked arrays are masked where they have no value.
-        model: "default", "none" (learning-free), or a model.
+        model: "default", "dynamic" or "none" (which need no weights), a file of weights, or a model; see `load_model`.
         mask: (h, w) bool, True where the source is valid.
         confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
             weight c / (1 - c): the diffusion may move its mean, the less the closer c is to 1. At 1/2 a cell
             weighs about as much as its ties to one neighbouring cell in a flat part of the guide.
         invalid: value that marks invalid cells in the source, beside NaN.
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
-            values); "auto" is "ratio" where all valid values are positive.
+            values); "auto" is "ratio" where all valid values are positive and within a factor of 100 of each other.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -141,14 +144,15 @@ def upsample(
         fine, guide_range = unit_range(bands, device, said.append)
         agreement = _check_registration(cells, fine, said)
         problem = _Problem.of(cells, trust, chosen, size, device)
-        initial = problem.initial()
-        c = network.coefficients(fine[None], initial.float(), problem.deviation())
+        way = _diffuse(problem, network, fine, solve, chosen) if isinstance(network, Model) else None
+        if way is None:
+            values = problem.unscaled(cast(Method, network)(problem.sample(fine, problem.initial())))
+            way, chosen, method = _Way.direct(values), "none", "direct"  # type: ignore[assignment]
+        else:
+            values = problem.unscaled(way.values)
         del fine
-        c = Coefficients(*(part.to(initial.dtype) for part in c))
-        solution = problem.solve(solve, c, initial, chosen)
-        if method == "equilibrium" and not bool(solution.converged.all()):
-            said.append(f"equilibrium not reached: {solution.reason[0]}")
-        values = problem.unscaled(solution.values)
+        if method == "equilibrium" and not way.converged:
+            said.append(f"equilibrium not reached: {way.reason}")
         valid = up(torch.from_numpy(trust > 0).to(device), size)
         kept = torch.ones_like(valid) if fill else valid
         result = cells.like_source(torch.where(kept, values, torch.nan))
@@ -157,8 +161,8 @@ def upsample(
     report = Report(
         source_size=cast(tuple[int, int], cells.values.shape), target_size=size, factors=factors,
         bands=len(bands), guide_range=guide_range, edge_agreement=agreement, model=network.name,
-        adjust=chosen, method=method, iterations=int(solution.iterations), residual=float(solution.residual),
-        converged=bool(solution.converged), reason=solution.reason[0], consistency_max=exact[0],
+        adjust=chosen, method=method, rounds=way.rounds, iterations=way.iterations, residual=way.residual,
+        converged=way.converged, reason=way.reason, consistency_max=exact[0],
         consistency_mean=exact[1], invalid_cells=int((trust == 0).sum()), uncertain_cells=int(((trust > 0) &
         (trust < 1)).sum()), invalid_pixels=int((~kept).sum()), filled_pixels=int((kept & ~valid).sum()),
         seconds=time.perf_counter() - begin, warnings=said,
@@ -238,9 +242,9 @@ class _Problem:
         """[1, 1, H, W]."""
         return bicubic(self.source, self.valid, self.size)[None, None]
 
-    def deviation(self) -> Tensor:
-        """Of the valid cells, [1]."""
-        return self.source[self.valid].double().std(correction=0)[None]
+    def sample(self, guide: Tensor, initial: Tensor) -> Sample:
+        """What models and methods see; guide [C, H, W], initial [1, 1, H, W]."""
+        return Sample(guide[None], self.source.float()[None, None], self.valid[None, None], initial.float())
 
     def solve(self, run: Any, c: Coefficients, initial: Tensor, adjust: str) -> Solution:
         weight = None
@@ -263,6 +267,37 @@ class _Problem:
         return values[0, 0] * self.unit + self.offset
 
 
+@dataclass(frozen=True)
+class _Way:
+    """How values [1, 1, H, W] were reached; see `Report`."""
+
+    values: Tensor
+    rounds: int
+    iterations: int
+    residual: float
+    converged: bool
+    reason: str
+
+    @classmethod
+    def direct(cls, values: Tensor) -> _Way:
+        return cls(values, 1, 0, 0.0, True, "computed by a method that solves for nothing")
+
+
+def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: str) -> _Way:
+    """Solve with the model's coefficients, as often as it wants to see the result; guide is [C, H, W]."""
+    initial = problem.initial()
+    sample = problem.sample(guide, initial)
+    spent, result = 0, None
+    for _ in range(model.rounds):
+        c = model.coefficients(sample, result)
+        c = Coefficients(*(part.to(initial.dtype) for part in c))
+        solution = problem.solve(run, c, initial, adjust)
+        initial, spent = solution.values, spent + int(solution.iterations)
+        result = initial.float()
+    left, done = float(solution.residual), bool(solution.converged)
+    return _Way(initial, model.rounds, spent, left, done, solution.reason[0])
+
+
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:
     """Refuse values that left the range of their dtype."""
     finite = torch.isfinite(result) if isinstance(result, Tensor) else torch.from_numpy(np.isfinite(result))
@@ -278,9 +313,9 @@ def _too_extreme(measured: np.ndarray) -> str:
 
 
 def _choose_adjust(adjust: Adjust, measured: np.ndarray) -> Literal["ratio", "shift"]:
-    low = float(measured.min())
-    if adjust == "auto":
-        return "ratio" if low > 0 else "shift"
+    low, high = float(measured.min()), float(measured.max())
+    if adjust == "auto":  # ratios of values near zero to large ones are ill-conditioned, and shift is as good there
+        return "ratio" if low > 0 and high <= RATIO_SPAN * low else "shift"
     if adjust not in ("ratio", "shift"):
         raise InputError(f"adjust {adjust!r} is unknown. Use auto, ratio or shift.")
     if adjust == "ratio" and not low > 0:
@@ -292,7 +327,7 @@ def _choose_adjust(adjust: Adjust, measured: np.ndarray) -> Literal["ratio", "sh
     return adjust
 
 
-def _method(method: Method, tolerance: float | None, steps: int | None) -> Any:
+def _method(method: Solver, tolerance: float | None, steps: int | None) -> Any:
     """`equilibrium` or `iterate` with its own option."""
     if method not in ("equilibrium", "iterate"):
         raise InputError(f"method {method!r} is unknown. Use equilibrium or iterate.")

@@ -1,0 +1,125 @@
+"""Models without learning: what their coefficients depend on, and that seeing the result helps."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import dada
+from dada.learning_free import Dynamic, LearningFree, bilateral
+from dada.model import Model, load_model
+from dada.sample import Sample, make_sample
+from dada.scene import render
+
+MODELS = [LearningFree(), Dynamic()]
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return render(128, 160)
+
+
+def sample_of(scene, factor=8, bands=3) -> Sample:
+    guide = torch.from_numpy(scene.guide).permute(2, 0, 1)[None].float() / 255
+    target = torch.from_numpy(scene.depth)[None, None].float()
+    guide = guide.mean(1, keepdim=True).expand(-1, bands, -1, -1)
+    return make_sample(guide, target, torch.ones_like(target, dtype=torch.bool), factor, interpolation="torch")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_is_a_model_with_coefficients_in_0_to_1(model, scene):
+    assert isinstance(model, Model)
+    sample = sample_of(scene)
+    for c in (model.coefficients(sample), model.coefficients(sample, sample.initial)):
+        assert c.size == sample.size
+        assert all(bool(((part > 0) & (part <= 1)).all()) for part in c)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_does_not_depend_on_the_unit_of_the_source(model, scene):
+    sample = sample_of(scene)
+    metres = dataclasses.replace(sample, source=sample.source / 1000, initial=sample.initial / 1000)
+    one, two = model.coefficients(sample, sample.initial), model.coefficients(metres, metres.initial)
+    for a, b in zip(one, two, strict=True):
+        torch.testing.assert_close(a, b, rtol=2e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize("bands", [1, 2, 4, 7])
+def test_ours_does_not_depend_on_the_number_of_bands(bands, scene):
+    one, many = sample_of(scene, bands=1), sample_of(scene, bands=bands)
+    for a, b in zip(Dynamic().coefficients(one), Dynamic().coefficients(many), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+@pytest.mark.parametrize("value", [0.0, 5.1])
+def test_a_constant_source_leaves_the_guide_alone_to_decide(model, value, scene):
+    sample = sample_of(scene)
+    flat = dataclasses.replace(
+        sample, source=torch.full_like(sample.source, value), initial=torch.full_like(sample.initial, value)
+    )
+    assert float(flat.deviation()) == 0
+    assert all(bool(torch.isfinite(part).all()) for part in model.coefficients(flat, flat.initial))
+
+
+def test_a_jump_of_the_result_becomes_an_edge(scene):
+    sample = sample_of(scene)
+    split = sample.initial.clone()
+    split[..., 80:] += float(sample.deviation())
+    before, after = Dynamic().coefficients(sample, sample.initial), Dynamic().coefficients(sample, split)
+    assert bool((after.horizontal[..., 79] < 0.5 * before.horizontal[..., 79]).all())
+
+
+def test_the_guide_is_smoothed_for_large_factors_only(scene):
+    sample = sample_of(scene, factor=16)
+    smooth, sharp = Dynamic().coefficients(sample), Dynamic(smooth_from=100).coefficients(sample)
+    assert not torch.equal(smooth.vertical, sharp.vertical)
+    small = sample_of(scene, factor=8)
+    assert torch.equal(Dynamic().coefficients(small).vertical, Dynamic(smooth_from=100).coefficients(small).vertical)
+
+
+@pytest.mark.parametrize("bands", [1, 3, 4])
+def test_the_bilateral_filter_takes_away_grain_and_leaves_edges(bands):
+    rng = np.random.default_rng(0)
+    image = torch.zeros(1, bands, 20, 20)
+    image[..., 10:] = 0.5
+    grain = torch.from_numpy(rng.normal(0, 0.01, image.shape)).float()
+    found = bilateral(image + grain)
+    assert found.shape == image.shape
+    assert float((found - image).std()) < 0.6 * float(grain.std())
+    assert float((found[..., 10] - found[..., 9]).mean()) > 0.48
+
+
+@pytest.mark.parametrize("factor", [4, 8, 16])
+def test_seeing_the_result_leaves_less_error(factor):
+    scene = render(192, 256)
+    source = scene.depth.reshape(192 // factor, factor, 256 // factor, factor).mean((1, 3))
+    error = {
+        name: np.abs(dada.upsample(source, scene.guide, model=name).values - scene.depth).mean()
+        for name in ("none", "dynamic")
+    }
+    assert error["dynamic"] < error["none"]
+
+
+def test_the_report_counts_the_rounds(scene):
+    source = scene.depth.reshape(16, 8, 20, 8).mean((1, 3))
+    report = dada.upsample(source, scene.guide, model="dynamic").report
+    assert (report.model, report.rounds) == ("dynamic", 3)
+    assert report.consistency_max < 1e-5 * source.max()
+    assert dada.upsample(source, scene.guide, model="none").report.rounds == 1
+
+
+def test_settings_of_ours_come_from_a_json_file(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text('{"model": "dynamic", "rounds": 2, "result_weight": 8}')
+    assert load_model(path) == Dynamic(rounds=2, result_weight=8, name="mine.json")
+    path.write_text('{"model": "dynamic", "distance": "euclidean"}')
+    with pytest.raises(dada.InputError, match="settings of dynamic must be some of kappa, source_weight"):
+        load_model(path)
+    path.write_text('{"model": "dynamic", "rounds": 1.5}')
+    with pytest.raises(dada.InputError, match="rounds must be a whole number"):
+        load_model(path)
+    path.write_text('{"model": "best"}')
+    with pytest.raises(dada.InputError, match="must be none or dynamic"):
+        load_model(path)
