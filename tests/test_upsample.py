@@ -15,8 +15,8 @@ import dada
 from dada.diffusion import down
 from dada.errors import InputError
 from dada.inputs import check_sizes, read_source
-from dada.memory import available_memory, needed_memory
 from dada.learning_free import LearningFree
+from dada.memory import available_memory, needed_memory
 from dada.model import load_model
 from dada.scene import render
 from dada.upsampling import UpsampleWarning, consistency

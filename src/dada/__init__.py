@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dada.errors import InputError
     from dada.model import load_model
+    from dada.network import DADA
     from dada.upsampling import Result, upsample
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Result", "__version__", "load_model", "upsample"]
+__all__ = ["DADA", "InputError", "Result", "__version__", "load_model", "upsample"]
 
-_HOME = {"InputError": "errors", "Result": "upsampling", "load_model": "model", "upsample": "upsampling"}
+_HOME = {
+    "DADA": "network",
+    "InputError": "errors",
+    "Result": "upsampling",
+    "load_model": "model",
+    "upsample": "upsampling",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dada.diffusion import Coefficients, coefficients
 from dada.diffusion.coefficients import Distance
-from dada.sample import Sample
+from dada.sample import Sample, Solve
 
 SOURCE_SCALE = 4.0
 KAPPA = 0.03  # of the paper's learning-free variant
@@ -34,14 +34,12 @@ class LearningFree:
     source_scale: float = SOURCE_SCALE
     name: str = "none"
 
-    @property
-    def rounds(self) -> int:
-        """One: its coefficients do not depend on the result."""
-        return 1
+    def diffuse(self, sample: Sample, solve: Solve) -> Tensor:
+        """Solve once; see `dada.model.Model`."""
+        return solve(self.coefficients(sample), sample.initial)
 
-    def coefficients(self, sample: Sample, result: Tensor | None = None) -> Coefficients:
-        """Return coefficients that do not depend on the unit of the source; see `dada.model.Model`."""
-        del result
+    def coefficients(self, sample: Sample) -> Coefficients:
+        """Return coefficients that do not depend on the unit of the source."""
         features, unit = standardise(sample.guide), sample.deviation()
         if bool((unit > 0).all()):
             features = torch.cat([features, sample.initial / (self.source_scale * unit).to(features)], dim=1)
@@ -73,6 +71,13 @@ class Dynamic:
     rounds: int = 3
     smooth_from: float = 12.0
     name: str = "dynamic"
+
+    def diffuse(self, sample: Sample, solve: Solve) -> Tensor:
+        """Solve, and again with what was found; see `dada.model.Model`."""
+        result = solve(self.coefficients(sample), sample.initial)
+        for _ in range(self.rounds - 1):
+            result = solve(self.coefficients(sample, result), result)
+        return result
 
     def coefficients(self, sample: Sample, result: Tensor | None = None) -> Coefficients:
         """Return coefficients that depend neither on the unit of the source nor on the number of bands.

@@ -9,10 +9,9 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from dada.diffusion import Coefficients
 from dada.errors import InputError
 from dada.learning_free import Dynamic, LearningFree
-from dada.sample import Method, Sample
+from dada.sample import Method, Sample, Solve
 
 DEFAULT_MODEL = "dynamic"
 """What `model="default"` means."""
@@ -27,17 +26,15 @@ class Model(Protocol):
         """What reports call it."""
         ...
 
-    @property
-    def rounds(self) -> int:
-        """How often coefficients are computed and solved for; all but the first see the result before."""
-        ...
-
-    def coefficients(self, sample: Sample, result: Tensor | None = None) -> Coefficients:
-        """Return the coefficients of the H x W target grid.
+    def diffuse(self, sample: Sample, solve: Solve) -> Tensor:
+        """Compute coefficients of the H x W target grid and have them solved for, once or several times.
 
         Args:
             sample: the problem.
-            result: [B, 1, H, W], that of the round before; None in the first.
+            solve: what solves; each call is reported as a round.
+
+        Returns:
+            What the last call returned.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -14,6 +14,8 @@ from torch.nn.functional import interpolate
 from dada.diffusion import Coefficients, equilibrium, partition
 from dada.diffusion.blocks import block_sum
 
+Solve = Callable[[Coefficients, Tensor], Tensor]
+"""(coefficients, start [B, 1, H, W]) -> the image [B, 1, H, W] at which diffusion and adjustment end."""
 Interpolation = Literal["clough-tocher", "torch"]
 
 

@@ -285,17 +285,22 @@ class _Way:
 
 def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: str) -> _Way:
     """Solve with the model's coefficients, as often as it wants to see the result; guide is [C, H, W]."""
+    solutions: list[Solution] = []
+
+    def solve(c: Coefficients, start: Tensor) -> Tensor:
+        c = Coefficients(*(part.to(problem.source.dtype) for part in c))
+        # from the last solution itself, which may be finer than what the model saw of it
+        begin = solutions[-1].values if solutions else initial if start is sample.initial else start.to(initial.dtype)
+        solutions.append(problem.solve(run, c, begin, adjust))
+        return solutions[-1].values.float()
+
     initial = problem.initial()
     sample = problem.sample(guide, initial)
-    spent, result = 0, None
-    for _ in range(model.rounds):
-        c = model.coefficients(sample, result)
-        c = Coefficients(*(part.to(initial.dtype) for part in c))
-        solution = problem.solve(run, c, initial, adjust)
-        initial, spent = solution.values, spent + int(solution.iterations)
-        result = initial.float()
-    left, done = float(solution.residual), bool(solution.converged)
-    return _Way(initial, model.rounds, spent, left, done, solution.reason[0])
+    model.diffuse(sample, solve)
+    last = solutions[-1]
+    spent = sum(int(one.iterations) for one in solutions)
+    done, left = all(bool(one.converged) for one in solutions), float(last.residual)
+    return _Way(last.values, len(solutions), spent, left, done, last.reason[0])
 
 
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:

@@ -39,8 +39,8 @@ class Options:
     fill: Annotated[bool, arg(help_behavior_hint="")] = False
     """Also give values to pixels without a measurement; by default they stay invalid."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
-    """Which model: default, dynamic or none (both without weights), weights (a file or folder), a JSON file of settings,
-    or another method with its weights, as msg:FILE."""
+    """Which model: default, dynamic or none (both without weights), a file or folder of weights, a JSON file of
+    settings, or another method with its weights, as msg:FILE."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto (ratio where it can
     be)."""

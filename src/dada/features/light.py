@@ -1,0 +1,121 @@
+"""Our own small U-Net, about a million parameters and no dependency beyond torch: made for CPUs.
+
+A U-Net spends most of its time at full resolution. There this one only looks (`FineHead`, which places edges to the
+pixel); it thinks at half the resolution and below, where 2 x 2 pixels are stacked as channels.
+
+There is no normalisation layer: statistics of a batch of four to eight crops are noisy, those of an image differ
+between a crop in training and a whole photograph later, and a network this shallow trains well without, as those for
+plain super-resolution do. What a pixel's features are depends on its surroundings alone.
+
+Sums and ReLUs are done in place: on large images, getting memory costs more than computing.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, pixel_shuffle, pixel_unshuffle
+
+WIDTHS = (32, 64, 96, 128, 128)  # channels at 1/2, 1/4, 1/8, 1/16, 1/32
+FINE = 16  # channels at full resolution
+
+
+class LightUNet(nn.Module):
+    """[B, in_channels, H, W] to [B, classes, H, W]; H and W must be multiples of `stride`."""
+
+    stride = 32
+
+    def __init__(self, in_channels: int = 4, classes: int = 64) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(4 * in_channels, WIDTHS[0], 3, padding=1)
+        self.halve = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(WIDTHS))
+        self.refine = nn.ModuleList(Residual(b) for b in WIDTHS[1:])
+        self.decoder = Decoder(WIDTHS, WIDTHS[:-1])
+        self.head = FineHead(WIDTHS[0], in_channels, classes)
+        self.apply(keep_variance)
+        self.head.begin_gently()
+
+    def forward(self, image: Tensor) -> Tensor:
+        image = image.contiguous(memory_format=torch.channels_last)  # half the time on a CPU
+        levels = [self.stem(pixel_unshuffle(image, 2)).relu_()]
+        for halve, refine in zip(self.halve, self.refine, strict=True):
+            levels.append(refine(halve(levels[-1]).relu_()))
+        return self.head(self.decoder(levels), image)
+
+
+class Residual(nn.Module):
+    """x + conv(x), rectified."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(x).add_(x).relu_()
+
+
+class Decoder(nn.Module):
+    """From the coarsest level of an encoder to its finest, adding each level on the way."""
+
+    def __init__(self, encoder: tuple[int, ...], widths: tuple[int, ...]) -> None:
+        """Set up.
+
+        Args:
+            encoder: channels of the encoder's levels, fine to coarse.
+            widths: channels of the decoder's levels, fine to coarse, one less.
+        """
+        super().__init__()
+        coarser = (*widths[1:], encoder[-1])
+        self.skip = nn.ModuleList(
+            nn.Identity() if a == b else nn.Conv2d(a, b, 1) for a, b in zip(encoder[:-1], widths, strict=True)
+        )
+        self.lift = nn.ModuleList(nn.Conv2d(a, b, 1) for a, b in zip(coarser, widths, strict=True))
+        self.refine = nn.ModuleList(Residual(b) for b in widths)
+
+    def expect(self, size: float) -> None:
+        """Start for levels of numbers as large as `size` instead of 1."""
+        with torch.no_grad():
+            for conv in (*self.skip, self.lift[-1]):
+                conv.weight.div_(size)
+
+    def forward(self, levels: list[Tensor]) -> Tensor:
+        x = levels[-1]
+        for i in reversed(range(len(self.lift))):
+            # before it is enlarged: 1x1 convolution and interpolation commute, and a quarter is cheaper
+            wide = interpolate(self.lift[i](x), scale_factor=2.0, mode="nearest")
+            x = self.refine[i](wide.add_(self.skip[i](levels[i])).relu_())
+        return x
+
+
+class FineHead(nn.Module):
+    """From half the resolution to the features, with a look at the image itself."""
+
+    def __init__(self, channels: int, in_channels: int, classes: int) -> None:
+        super().__init__()
+        self.enlarge = nn.Conv2d(channels, 4 * FINE, 1)  # four pixels for one
+        self.look = nn.Conv2d(in_channels, FINE, 3, padding=1)
+        self.mix = nn.Conv2d(FINE, FINE, 3, padding=1)
+        self.out = nn.Conv2d(FINE, classes, 1, bias=False)  # only differences of features count
+
+    def begin_gently(self, scale: float = 0.01) -> None:
+        """Start with the four pixels of a stack alike, and with features near those of an image without edges."""
+        with torch.no_grad():
+            self.enlarge.weight.copy_(self.enlarge.weight[::4].repeat_interleave(4, 0))
+            self.out.weight.mul_(scale)
+
+    def forward(self, x: Tensor, image: Tensor) -> Tensor:
+        fine = self.look(image).add_(pixel_shuffle(self.enlarge(x), 2)).relu_()
+        return self.out(self.mix(fine).add_(fine).relu_())
+
+
+def keep_variance(module: nn.Module) -> None:
+    """Start convolutions so that a signal keeps its size through ReLUs; residual ones at half of it."""
+    if isinstance(module, nn.Conv2d):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, Residual):
+        with torch.no_grad():
+            module.conv.weight.mul_(0.5)
