@@ -64,13 +64,25 @@ def _parse(arguments: list[str]) -> Any:
     import tyro
 
     from dada.cli.batch import Batch
+    from dada.cli.benchmark import Benchmark
     from dada.cli.demo import Demo
+    from dada.cli.evaluate import Evaluate
     from dada.cli.options import check_unit_once
+    from dada.cli.train import Train, parse
     from dada.cli.upsample import Upsample
 
+    if arguments[0] == "train":  # its flags are read on top of a file
+        return parse(arguments[1:])
     check_unit_once(arguments)
     return tyro.extras.subcommand_cli_from_dict(
-        {"upsample": Upsample, "batch": Batch, "demo": Demo},
+        {
+            "upsample": Upsample,
+            "batch": Batch,
+            "demo": Demo,
+            "train": Train,
+            "evaluate": Evaluate,
+            "benchmark": Benchmark,
+        },
         prog="dada",
         description=DESCRIPTION,
         args=arguments,

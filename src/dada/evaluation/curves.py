@@ -1,0 +1,82 @@
+"""RMSE against the factor, the paper's figure: one line for each method; beside it the paper's own numbers."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from dada.evaluation.bench import Report
+from dada.evaluation.paper import printed
+from dada.evaluation.summary import beside_paper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = "osD^vPX*<>hd"
+WIDTH, HEIGHT = 4.6, 3.6  # inches of a panel
+Line = dict[int, float]  # RMSE by factor
+
+
+def curves(report: Report) -> Figure:
+    """Draw the figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    data = beside_paper(report)
+    panels = {f"{report.dataset}, protocol {report.protocol.name}": measured(report)}
+    if data is not None and (quoted := from_paper(report, data)):
+        panels[f"the paper's own {data} images"] = quoted
+    figure = Figure(figsize=(WIDTH * len(panels) + 1.7, HEIGHT), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    order = [c.label for c in report.contenders]
+    for panel, (title, lines) in zip(axes, panels.items(), strict=True):
+        _draw(panel, title, lines, order, report)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8.5)
+    return figure
+
+
+def measured(report: Report) -> dict[str, Line]:
+    """RMSE by label and factor, in printed units; methods that failed are absent there."""
+    lines: dict[str, Line] = {}
+    for contender in report.contenders:
+        found = {factor: report.scores(contender.label, factor) for factor in report.factors}
+        line = {factor: scores.rmse for factor, scores in found.items() if scores is not None}
+        lines |= {contender.label: line} if line else {}
+    return lines
+
+
+def from_paper(report: Report, data: str) -> dict[str, Line]:
+    """The same from the paper's tables, of the methods and factors that it has."""
+    lines: dict[str, Line] = {}
+    for contender in report.contenders:
+        found = {factor: printed(data, contender.name, factor) for factor in report.factors}
+        line = {factor: sqrt(errors.mse) for factor, errors in found.items() if errors is not None}
+        lines |= {contender.label: line} if line else {}
+    return lines
+
+
+def _draw(axes: Axes, title: str, lines: dict[str, Line], order: list[str], report: Report) -> None:
+    from matplotlib import colormaps
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    for label, line in lines.items():
+        place = order.index(label)
+        style: dict[str, Any] = {"marker": MARKERS[place % len(MARKERS)], "color": colormaps["tab10"](place % 10)}
+        factors = sorted(line)
+        axes.plot(factors, [line[f] for f in factors], label=label, linewidth=1.6, markersize=5, **style)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted(report.factors), [f"x{factor}" for factor in sorted(report.factors)])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("factor", fontsize=9)
+    axes.set_ylabel(f"RMSE ({report.unit})", fontsize=9)
+    axes.set_title(title, fontsize=9.5, loc="left")
+    axes.grid(alpha=0.3, linewidth=0.6)
+    axes.tick_params(labelsize=8.5)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,228 @@
+"""What a training is: typed dataclasses. `toml.py` reads and writes them, the command line is made from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from dada.errors import InputError
+from dada.training import toml
+
+NetworkSettings = dict[str, bool | int | float | str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """One of the data sets that samples are drawn from."""
+
+    dataset: str
+    """KIND:PATH, such as scenes:data/third or painted:0."""
+    weight: float = 1.0
+    """How often it is drawn from, relative to the others."""
+    split: Literal["train", "val", "test"] = "train"
+    """Which part of it."""
+    exclude: tuple[str, ...] = ()
+    """Names of scenes to leave out, all views of them."""
+    augment: Literal["none", "paper", "strong"] = "paper"
+    """Changes of each crop: the paper's flips and rotations, or also light, colours, noise and blur of the guide."""
+    zoom: tuple[float, float] = (1.0, 1.0)
+    """Enlarge by a number between these two, drawn anew each time."""
+    sensor: float = 0.0
+    """Share of the samples made worse as real sensors do: soft and ragged edges, a guide that is shifted."""
+    noise: float = 0.0
+    """Largest deviation of noise in the source alone, at a depth of one unit of the data set."""
+
+    def __post_init__(self) -> None:
+        _at_least(self.weight, 0, f"weight of {self.dataset}")
+        low, high = self.zoom
+        if not 0.25 <= low <= high <= 8:
+            raise InputError(f"zoom of {self.dataset} is {low} to {high}: use two rising numbers from 0.25 to 8.")
+        if not 0 <= self.sensor <= 1:
+            raise InputError(f"sensor of {self.dataset} is {self.sensor}: it is a share, from 0 to 1.")
+        _at_least(self.noise, 0, f"noise of {self.dataset}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossConfig:
+    """L1 as in the paper, and what may be mixed in."""
+
+    scale: float = 10.0
+    """The loss is multiplied by it; it matters beside the clipping of gradients."""
+    mse: float = 0.0
+    """Share of the squared error in the loss, 0 to 1; the rest is the absolute error."""
+    relative: bool = False
+    """Divide both by bicubic's on the same image and batch (their geometric mean), so that all factors count alike."""
+    jump_weight: float = 0.0
+    """Extra weight of pixels within 2 px of a jump of the true depth."""
+    jump: float = 0.05
+    """How large a jump is, in units of the data set."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.mse <= 1:
+            raise InputError(f"loss.mse is {self.mse}: it is a share, from 0 to 1.")
+        _at_least(self.jump_weight, 0, "loss.jump_weight")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    """The learning rate over time, in steps of the optimiser."""
+
+    kind: Literal["step", "cosine"] = "step"
+    """Times `decay` after every `every` steps, or a half cosine from the full rate down to `floor`."""
+    decay: float = 0.9
+    """Of `step`."""
+    every: int = 1000
+    """Of `step`."""
+    floor: float = 0.01
+    """Of `cosine`: the share of the rate left at the end."""
+    warmup: int = 0
+    """Steps over which the rate rises from 0."""
+
+    def __post_init__(self) -> None:
+        _at_least(self.every, 1, "schedule.every")
+        _at_least(self.warmup, 0, "schedule.warmup")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """What is measured while training: errors under protocol P1, as shares of bicubic's."""
+
+    data: tuple[str, ...] = ()
+    """Data sets, KIND:PATH. Without any nothing is measured, and the last weights count as the best."""
+    split: Literal["train", "val", "test"] = "val"
+    """Which part of them."""
+    factors: tuple[int, ...] = ()
+    """Those of the training where none is given."""
+    crops: int = 16
+    """Number of crops from each data set, spread over its scenes."""
+    size: int = 256
+    """Height and width of a crop."""
+    every: int = 1000
+    """Steps between two measurements."""
+    interpolation: Literal["clough-tocher", "torch"] = "clough-tocher"
+    """Bicubic upsampling of the crops. P1's takes seconds for a crop with many edges, at every start."""
+
+    def __post_init__(self) -> None:
+        _at_least(self.crops, 1, "validation.crops")
+        _at_least(self.every, 1, "validation.every")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Train DADA, or a network it is compared with."""
+
+    output: str = "runs/train"
+    """Folder for checkpoints, weights, curves and the configuration. A training that is there is gone on with."""
+    method: str = "dada"
+    """What to train: dada, msg, dkn, fdkn, pmba, fdsr or lgr."""
+    network: Annotated[NetworkSettings, toml.flag_of_settings()] = field(default_factory=dict)
+    """Settings of the network, such as extractor=light rounds=2: the fields of DadaConfig, or what the class of another
+    method takes."""
+    start: str = ""
+    """File or folder of weights to start from."""
+    seed: int = 0
+    """Of everything drawn at random."""
+
+    root: str = "."
+    """Folder that the paths of data sets begin at."""
+    data: Annotated[tuple[DataConfig, ...], toml.flag_of_tables(DataConfig)] = ()
+    """Data sets to draw from, each "KIND:PATH" or "KIND:PATH; weight=2; zoom=[1, 3]"."""
+    factors: tuple[int, ...] = (8,)
+    """Upsampling factors; each batch has one of them."""
+    crop: tuple[int, ...] = (256,)
+    """Height and width of a training crop: one number, or one for each factor."""
+    batch: tuple[int, ...] = (8,)
+    """Samples in a step (of each process): one number, or one for each factor."""
+    interpolation: Literal["clough-tocher", "torch"] = "clough-tocher"
+    """Bicubic upsampling of training samples; torch is much faster."""
+    workers: int = 1
+    """Processes that prepare samples."""
+    threads: int = 0
+    """Threads of the network; 0 leaves it to torch."""
+
+    scheme: Literal["implicit", "unrolled"] = "implicit"
+    """Of DADA: through the equilibrium, or through the last steps of the paper's loop."""
+    pre_steps: int = 8000
+    """Largest number of steps without gradient, drawn anew for each batch (unrolled: the paper's N_pre)."""
+    grad_steps: int = 1024
+    """Number of steps with gradient (unrolled: the paper's N_grad)."""
+
+    steps: int = 45_000
+    """Steps of the optimiser in all."""
+    learning_rate: float = 1e-3
+    """Of Adam, at its largest."""
+    weight_decay: float = 1e-5
+    """Of Adam, as L2 in the gradient."""
+    clip: float = 0.01
+    """Largest norm of the gradient; 0 for no limit."""
+    average: float = 0.0
+    """Decay of the moving average of the weights (EMA), such as 0.999; 0 for none. It is what is measured and kept."""
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+
+    checkpoint: float = 5.0
+    """Minutes between two checkpoints."""
+    minutes: float = 0.0
+    """Stop after this long, ready to be gone on with; 0 for no limit."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "grad_steps"):
+            _at_least(getattr(self, name), 1, name)
+        for name in ("workers", "threads", "pre_steps", "weight_decay", "clip", "checkpoint", "minutes", "seed"):
+            _at_least(getattr(self, name), 0, name)
+        if not 0 < self.learning_rate < math.inf:
+            raise InputError(f"learning_rate is {self.learning_rate}: it must be a positive number.")
+        if not 0 <= self.average < 1:
+            raise InputError(f"average is {self.average}: it must be 0 or a number below 1 such as 0.999.")
+        self._check_factors()
+
+    def _check_factors(self) -> None:
+        if not self.factors or min(self.factors) < 1:
+            raise InputError(f"factors are {list(self.factors)}: name one or more whole numbers such as 8.")
+        for name in ("crop", "batch"):
+            given = getattr(self, name)
+            if len(given) not in (1, len(self.factors)) or min(given) < 1:
+                raise InputError(
+                    f"{name} is {list(given)}: give one number from 1, or one for each of the "
+                    f"{len(self.factors)} factors {list(self.factors)}."
+                )
+        for factor in self.factors:
+            size = self.crop_of(factor)
+            if size % factor:
+                raise InputError(f"crop {size} is not a multiple of factor {factor}: use {-size // factor * -factor}.")
+        for factor in self.validation.factors or self.factors:
+            if self.validation.size % factor:
+                raise InputError(f"validation.size {self.validation.size} is not a multiple of factor {factor}.")
+
+    def crop_of(self, factor: int) -> int:
+        """Height and width of a training crop at this factor."""
+        return self.crop[self.factors.index(factor) if len(self.crop) > 1 else 0]
+
+    def batch_of(self, factor: int) -> int:
+        """Samples of a step of one process at this factor."""
+        return self.batch[self.factors.index(factor) if len(self.batch) > 1 else 0]
+
+    def located(self, dataset: str) -> str:
+        """The text of a data set with its path, or that of its textures, below `root`."""
+        kind, _, path = dataset.partition(":")
+        if kind == "painted":
+            before, option, folder = dataset.partition("textures=")
+            return f"{before}{option}{Path(self.root) / folder}" if option else dataset
+        return f"{kind}:{Path(self.root) / path}" if path else dataset
+
+
+def read_config(path: Path | str) -> TrainConfig:
+    """Read a TOML file.
+
+    Raises:
+        InputError: the file cannot be read, or a key or value in it is not one of a TrainConfig.
+    """
+    return toml.read(Path(path), TrainConfig)
+
+
+def _at_least(value: float, least: float, name: str) -> None:
+    if not least <= value < math.inf:
+        raise InputError(f"{name} is {value}: it must be at least {least}.")

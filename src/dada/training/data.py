@@ -1,0 +1,141 @@
+"""The samples of a training: each a pure function of the seed, the step and its place in the batch.
+
+So a training that is resumed sees what it would have seen, whatever the number of workers, and nothing about the data
+has to be saved.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from dada.datasets import load_dataset
+from dada.datasets.augment import STRONG, Augmentation
+from dada.datasets.crops import to_sample
+from dada.datasets.painted import Painted
+from dada.datasets.pair import Pair
+from dada.datasets.sensor import Sensor, noisy_source
+from dada.errors import InputError
+from dada.sample import Interpolation, Sample
+from dada.training.config import DataConfig, TrainConfig
+
+FACTOR_STREAM = 1 << 32  # beyond every place in a batch: the draw of a step's factor
+KEEP_BYTES = 1 << 29  # of decoded images, for each data set and worker
+PREFETCH = 3  # batches ahead of the network, for each worker
+
+
+AUGMENTATIONS = {"none": Augmentation(flip=0.0, rotation=0.0), "paper": Augmentation(), "strong": STRONG}
+
+
+class Batches(Dataset[Sample]):
+    """Batch k is what a process sees in step k.
+
+    Attributes:
+        config: says what to draw from.
+        rank: of the process; each sees its own part of the step's samples.
+    """
+
+    def __init__(self, config: TrainConfig, rank: int = 0) -> None:
+        """Open the data sets, so that a wrong path is told before anything else is done.
+
+        Raises:
+            InputError: there is no data set, or one cannot be opened or is empty.
+        """
+        if not config.data:
+            raise InputError("there is no data to train on: name some, such as --data painted:0.")
+        self.config, self.rank = config, rank
+        self._origins = [_Origin(entry, config.located(entry.dataset)) for entry in config.data]
+        weights = np.array([entry.weight for entry in config.data])
+        if not weights.sum() > 0:
+            raise InputError("the weights of all data sets are 0: give one of them more.")
+        self._share = weights / weights.sum()
+
+    def factor(self, step: int) -> int:
+        """Upsampling factor of a step, the same in all processes."""
+        rng = np.random.default_rng((self.config.seed, step, FACTOR_STREAM))
+        return int(rng.choice(self.config.factors))
+
+    def __len__(self) -> int:
+        return self.config.steps
+
+    def __getitem__(self, step: int) -> Sample:
+        factor = self.factor(step)
+        size = self.config.batch_of(factor)
+        places = range(self.rank * size, (self.rank + 1) * size)
+        return Sample.batch([self.sample(step, place, factor) for place in places])
+
+    def sample(self, step: int, place: int, factor: int) -> Sample:
+        """One problem, [1, ...]: that of a place in the batch over all processes."""
+        rng = np.random.default_rng((self.config.seed, step, place))
+        origin = self._origins[rng.choice(len(self._origins), p=self._share)]
+        return origin.draw(rng, self.config.crop_of(factor), factor, self.config.interpolation)
+
+
+class _Origin:
+    """One data set with what is done to its pairs."""
+
+    def __init__(self, entry: DataConfig, text: str) -> None:
+        self.entry = entry
+        self.dataset = load_dataset(without(text, entry.exclude), split=entry.split)
+        if len(self.dataset) == 0:
+            raise InputError(f"{text}: there is nothing to train on in split {entry.split!r}.")
+        self.augmentation = replace(AUGMENTATIONS[entry.augment], zoom=entry.zoom)
+        self.sensor = Sensor(share=entry.sensor)
+        self.painted: dict[int, Painted] = {}
+        self.kept: dict[int, Pair] = {}
+        self.kept_bytes = 0
+
+    def draw(self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation) -> Sample:
+        pair = self._pair(int(rng.integers(len(self.dataset))), size)
+        crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
+        sample = to_sample(crop, factor, self.dataset.unit, interpolation)
+        amount = self.entry.noise * rng.random()
+        return noisy_source(sample, amount, rng, interpolation) if amount else sample
+
+    def _pair(self, index: int, size: int) -> Pair:
+        if isinstance(self.dataset, Painted):  # as large as is needed, and too many to come again
+            if size not in self.painted:
+                self.painted[size] = replace(self.dataset, size=(size, size))
+            return self.painted[size][index]
+        if index in self.kept:
+            return self.kept[index]
+        pair = self.dataset[index]  # decoded once where memory allows: it takes longer than all that is done to it
+        self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
+        if self.kept_bytes < KEEP_BYTES:
+            self.kept[index] = pair
+        return pair
+
+
+def without(text: str, names: tuple[str, ...]) -> str:
+    """The text of a data set that leaves out some scenes."""
+    return f"{text}{'&' if '?' in text else '?'}without={','.join(names)}" if names else text
+
+
+def load(batches: Batches, start: int) -> Iterator[Sample]:
+    """Yield the batches from step `start` on, prepared by the configured number of processes."""
+    config = batches.config
+    if config.workers == 0:
+        yield from (batches[step] for step in range(start, config.steps))
+        return
+    loader = DataLoader(
+        batches,
+        batch_size=None,
+        sampler=range(start, config.steps),
+        num_workers=config.workers,
+        prefetch_factor=PREFETCH,
+        worker_init_fn=_begin_worker,
+        multiprocessing_context="spawn",  # a fork would inherit the threads of torch and numba in the middle of work
+    )
+    yield from loader
+
+
+def _begin_worker(worker: int) -> None:
+    """Signals to end reach all processes of a terminal or a job: the main one decides when."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    torch.set_num_threads(1)

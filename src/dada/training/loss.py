@@ -1,0 +1,61 @@
+"""What is minimised: the paper's L1, and what the configuration mixes into it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn.functional import max_pool2d, pad
+
+from dada.sample import Sample
+from dada.training.config import LossConfig
+
+REACH = 2  # pixels on either side of a jump that weigh more
+FLOOR = 1e-3  # of bicubic's error in units of the data set: a batch of flat scenes must not count without bound
+
+
+def loss(prediction: Tensor, sample: Sample, config: LossConfig) -> Tensor:
+    """Return scale * ((1 - mse) mean |p - g| + mse mean (p - g)^2) over valid pixels.
+
+    Args:
+        prediction: [B, 1, H, W] in the sample's unit.
+        sample: with its truth.
+        config: the mix; with `relative`, errors are divided by bicubic's: by the geometric mean of that of the image and
+            that of the batch.
+
+    Returns:
+        A number that carries gradients to the prediction.
+    """
+    assert sample.target is not None
+    assert sample.target_mask is not None
+    weight = sample.target_mask.to(prediction.dtype)
+    if config.jump_weight:
+        weight = weight * (1 + config.jump_weight * near_jumps(sample, config.jump).to(weight.dtype))
+    absolute, squared = _errors(prediction, sample.target, weight)
+    share = weight.sum(dim=(1, 2, 3)) / weight.sum().clamp(min=1)  # of each image in the batch, [B]
+    if config.relative:
+        by_l1, by_mse = _errors(sample.initial, sample.target, weight)
+        absolute, squared = absolute / _typical(by_l1, share, FLOOR), squared / _typical(by_mse, share, FLOOR**2)
+    return config.scale * (share * ((1 - config.mse) * absolute + config.mse * squared)).sum()
+
+
+def near_jumps(sample: Sample, size: float) -> Tensor:
+    """[B, 1, H, W] bool: pixels within REACH of two valid neighbours whose true values differ by more than `size`."""
+    assert sample.target is not None
+    assert sample.target_mask is not None
+    g, valid = sample.target, sample.target_mask
+    down = ((g.diff(dim=-2).abs() > size) & valid[..., 1:, :] & valid[..., :-1, :]).to(g.dtype)
+    across = ((g.diff(dim=-1).abs() > size) & valid[..., 1:] & valid[..., :-1]).to(g.dtype)
+    beside = pad(down, (0, 0, 1, 0)) + pad(down, (0, 0, 0, 1)) + pad(across, (1, 0)) + pad(across, (0, 1))
+    return max_pool2d(beside, 2 * REACH - 1, stride=1, padding=REACH - 1) > 0
+
+
+def _errors(prediction: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted means of the absolute and the squared error of each image, [B]."""
+    difference = prediction - target
+    total = weight.sum(dim=(1, 2, 3)).clamp(min=1)
+    absolute = (weight * difference.abs()).sum(dim=(1, 2, 3)) / total
+    return absolute, (weight * difference.square()).sum(dim=(1, 2, 3)) / total
+
+
+def _typical(errors: Tensor, share: Tensor, floor: float) -> Tensor:
+    """Between the error of each image and that of the batch: hard images count more than easy ones, but not alone."""
+    return (errors * (share * errors).sum()).sqrt().clamp(min=floor)

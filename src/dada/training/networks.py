@@ -1,0 +1,78 @@
+"""The network that a configuration asks for: DADA or one of those it is compared with, all trained by the same loop."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import torch
+from torch import Tensor, nn
+
+from dada.errors import InputError
+from dada.methods import NETWORKS
+from dada.sample import Sample
+from dada.training import toml
+from dada.training.config import TrainConfig
+
+
+def build(config: TrainConfig) -> nn.Module:
+    """Make the network, with fresh weights or those of `config.start`.
+
+    Raises:
+        InputError: the method or one of its settings is unknown, or the weights do not fit.
+    """
+    if config.method not in NETWORKS:
+        raise InputError(f"method {config.method!r} cannot be trained. Use one of {', '.join(NETWORKS)}.")
+    module, _, name = NETWORKS[config.method].partition(":")
+    kind = getattr(import_module(module), name)
+    network: nn.Module = kind(**_arguments(kind, config))
+    if config.start:
+        _begin_from(network, kind, config.start)
+    return network
+
+
+def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) -> Tensor:
+    """Return the network's images, [B, 1, H, W], with gradients by the configured scheme where it is DADA."""
+    if config.method != "dada":
+        return network(sample)
+    if config.scheme == "implicit":
+        return network(sample, method="equilibrium")
+    before = int(torch.randint(config.pre_steps + 1, ()))
+    return network(sample, method="iterate", n_pre=before, n_grad=config.grad_steps)
+
+
+def save_weights(network: Any, path: Path) -> None:
+    """Write the one .safetensors file that `load` of the network's class reads, whole or not at all."""
+    from dada.checkpoint import save
+    from dada.network import DADA
+
+    if isinstance(network, DADA):
+        save(network, path)
+    else:
+        network.save(path)
+
+
+def _arguments(kind: Any, config: TrainConfig) -> dict[str, Any]:
+    """Keyword arguments of the network's class, from the settings."""
+    if config.method == "dada":
+        from dada.network import DadaConfig
+
+        return {"config": toml.convert(config.network, DadaConfig, "network")}
+    names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+    hints = get_type_hints(kind.__init__)
+    for key in config.network:
+        if key not in names:
+            raise InputError(f"key network.{key} is unknown. {config.method} takes {', '.join(names) or 'none'}.")
+    return {key: toml.convert(value, hints[key], f"network.{key}") for key, value in config.network.items()}
+
+
+def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
+    if not Path(path).exists():
+        raise InputError(f"start {path}: there is no such file or folder.")
+    try:
+        network.load_state_dict(kind.load(path).state_dict())
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"start {path}: its weights do not fit the network of [network]: {reason}") from None

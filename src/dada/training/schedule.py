@@ -1,0 +1,17 @@
+"""The learning rate as a function of the step alone: nothing to save, nothing to restore."""
+
+from __future__ import annotations
+
+import math
+
+from dada.training.config import TrainConfig
+
+
+def learning_rate(step: int, config: TrainConfig) -> float:
+    """Return the rate of a step, counted from 0."""
+    schedule = config.schedule
+    rate = config.learning_rate * min(1.0, (step + 1) / (schedule.warmup + 1))
+    if schedule.kind == "step":
+        return rate * schedule.decay ** (step // schedule.every)
+    done = step / config.steps
+    return rate * (schedule.floor + (1 - schedule.floor) * (1 + math.cos(math.pi * done)) / 2)

@@ -1,0 +1,338 @@
+"""Facts about the bench: results are measured once, an interrupted run goes on, a failure does not lose the others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dada.errors import InputError
+from dada.evaluation import fingerprint
+from dada.evaluation.bench import printed_unit, run
+from dada.evaluation.cache import Cache
+from dada.evaluation.contenders import Contender, Diffusion, resolve, resolve_all
+from dada.evaluation.fingerprint import code_fingerprint, method_fingerprint
+from dada.evaluation.protocol import P1, P2
+from dada.evaluation.resources import watched
+from dada.learning_free import LearningFree
+from tests.evaluation.problems import CALLS, Few, Offset, pair
+
+SMALL = P1.with_crop(32)
+SCENES = Few(tuple(pair(name, (64, 64), seed) for seed, name in enumerate(("one", "two"))))
+
+
+def contender(label="offset", **settings) -> Contender:
+    return Contender(label, "offset", Offset(**settings))
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    CALLS.clear()
+
+
+@pytest.fixture
+def cache(tmp_path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+PLAIN = Contender("bicubic", "bicubic", Offset(name="bicubic"))
+
+
+def bench(cache, *contenders, factors=(4, 8), dataset=SCENES, protocol=SMALL, **options):
+    return run([PLAIN, *contenders], dataset, protocol, factors, cache, **options)
+
+
+def test_a_known_error_comes_out_in_centimetres(cache):
+    flat = Few((replace(pair("flat", (64, 64)), target=np.full((64, 64), 2000, np.float32)),))
+    report = bench(cache, contender(amount=0.03), dataset=flat)  # 30 mm
+    scores = report.scores("offset", 4)
+    assert (scores.mse, scores.mae, scores.rmse) == pytest.approx((9, 3, 3), rel=1e-5)
+    assert scores.consistency_max == pytest.approx(3, rel=1e-5)
+    assert (report.unit, report.count, report.scenes) == ("cm", 4, ["flat"])
+
+
+def test_data_that_are_not_lengths_keep_their_unit(cache):
+    assert [printed_unit(q) for q in ("height m", "grey levels")] == [("m", 1.0), ("grey levels", 1.0)]
+    flat = Few(
+        (replace(pair("flat", (64, 64)), target=np.full((64, 64), 20, np.float32)),), unit=10, quantity="height m"
+    )
+    assert bench(cache, contender(amount=0.3), dataset=flat).scores("offset", 4).mae == pytest.approx(3, rel=1e-5)
+
+
+def test_what_is_measured_is_not_measured_again(cache):
+    first = bench(cache, contender())
+    count = len(CALLS)
+    assert count == 2 * 2 * 8  # methods, factors, crops
+    again = bench(cache, contender())
+    assert len(CALLS) == count
+    assert again.scores("offset", 8) == first.scores("offset", 8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"contender": {"amount": 0.5}},
+        {"dataset": replace(SCENES, unit=900.0)},
+        {"dataset": Few((pair("one", (64, 64), 5), SCENES.pairs[1]))},
+        {"protocol": P1.with_crop(16)},
+        {"factors": (16,)},
+    ],
+)
+def test_whatever_changes_the_result_is_measured_anew(cache, change):
+    bench(cache, contender())
+    CALLS.clear()
+    bench(cache, contender(**change.pop("contender", {})), **change)
+    assert CALLS
+
+
+def test_fresh_takes_nothing_from_before(tmp_path, cache):
+    bench(cache, contender())
+    count = len(CALLS)
+    bench(Cache(tmp_path / "cache", fresh=True), contender())
+    assert len(CALLS) == 2 * count
+
+
+def test_a_damaged_record_is_measured_again(tmp_path, cache):
+    bench(cache, contender())
+    CALLS.clear()
+    files = sorted((tmp_path / "cache" / "offset").glob("*.json"))
+    files[0].write_text('{"name": "on')
+    files[1].write_text("[]")
+    bench(cache, contender())
+    assert len(CALLS) == 2
+
+
+def test_an_interrupted_run_goes_on(tmp_path, cache, monkeypatch):
+    whole = bench(Cache(tmp_path / "other"), contender())
+    CALLS.clear()
+    call = Offset.__call__
+
+    def interrupted(self, sample):
+        if len(CALLS) == 13:
+            raise KeyboardInterrupt
+        return call(self, sample)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Offset, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bench(cache, contender())
+    report = bench(cache, contender())
+    assert len(CALLS) == 2 * 2 * 8  # none twice
+    assert report.scores("offset", 8) == whole.scores("offset", 8)
+
+
+def test_methods_do_not_see_the_truth(cache):
+    seen = []
+
+    def curious(sample):
+        seen.append((sample.target, sample.target_mask))
+        return sample.initial
+
+    bench(cache, Contender("curious", "curious", curious), factors=(4,))
+    assert set(seen) == {(None, None)}
+
+
+def test_one_failure_does_not_lose_the_others(cache):
+    report = bench(cache, contender("bad", fails_at="two@0,0"), contender())
+    assert report.failures == [f"bad at x{f}: two@0,0: RuntimeError: no idea" for f in (4, 8)]
+    assert report.scores("bad", 4) is None
+    assert report.runs["offset", 4].scores("pixels") is not None
+    assert report.count == 8
+
+
+def test_warnings_are_told_once_and_kept(cache):
+    for _ in range(2):
+        report = bench(cache, contender("careful", warning="not sure"))
+        assert report.warnings == [f"careful at x{f}: not sure (8 of 8 such)" for f in (4, 8)]
+
+
+def test_a_result_that_is_not_finite_is_a_failure(cache):
+    report = bench(cache, contender("bad", amount=float("nan")), contender())
+    assert "not finite" in report.failures[0]
+    assert report.scores("offset", 4) is not None
+
+
+def test_the_busiest_crop_is_drawn_with_all_results_also_from_the_cache(cache):
+    drawn = []
+
+    def draw(sample, results):
+        drawn.append((sample.names[0], round(sample.factor), {k: v.numpy() for k, v in results.items()}))
+
+    bench(cache, contender(), draw=draw)
+    count = len(CALLS)
+    assert [(name.partition("@")[0], factor) for name, factor, _ in drawn] == [
+        ("one", 4), ("one", 8), ("two", 4), ("two", 8)
+    ]  # fmt: skip
+    bench(cache, contender(), draw=draw)
+    assert len(CALLS) == count
+    np.testing.assert_array_equal(drawn[0][2]["offset"], drawn[4][2]["offset"])
+
+
+def test_p2_averages_the_rmse_of_images(cache):
+    dataset = Few(tuple(pair(name, (64, 64), seed, holes=False) for seed, name in enumerate("ab")))
+    report = bench(cache, dataset=dataset, protocol=P2)
+    each = [record.sums.rmse / 10 for record in report.runs["bicubic", 4].records]
+    assert report.scores("bicubic", 4).rmse == pytest.approx(sum(each) / 2)
+
+
+def test_progress_goes_from_nothing_to_nearly_all(cache):
+    seen = []
+    bench(cache, contender(), progress=lambda share, text: seen.append((share, text)))
+    shares = [share for share, _ in seen]
+    assert shares[0] == 0
+    assert shares == sorted(shares)
+    assert 0.8 < shares[-1] < 1
+    assert seen[0][1] == "x4 bicubic: one@0,0"
+
+
+def test_memory_counts_what_a_call_takes_for_a_moment():
+    with watched() as usage:
+        np.ones(60_000_000 // 8).sum()
+    if usage.memory is None:
+        pytest.skip("this system does not tell the peak of memory")
+    assert 55e6 < usage.memory < 90e6
+    with watched() as little:
+        pass
+    assert little.memory < 5e6
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from dataclasses import dataclass
+from dada.evaluation.bench import run
+from dada.evaluation.cache import Cache
+from dada.evaluation.contenders import Contender
+from tests.evaluation.test_bench import SCENES, SMALL, Slow
+run([Contender("bicubic", "bicubic", Slow())], SCENES, SMALL, [4], Cache(Path(sys.argv[1])))
+"""
+
+
+class Slow(Offset):
+    def __call__(self, sample):
+        time.sleep(0.15)
+        return super().__call__(sample)
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path):
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "cache")], cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    folder = tmp_path / "cache" / "bicubic"
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("*.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = len(list(folder.glob("*.json")))
+    assert 3 <= done < 8
+    for file in folder.glob("*.json"):
+        json.loads(file.read_text())
+    report = run([Contender("bicubic", "bicubic", Slow())], SCENES, SMALL, [4], Cache(tmp_path / "cache"))
+    assert len(CALLS) == 8 - done
+    assert report.count == 8
+
+
+# ---- who takes part ----------------------------------------------------------------------------------------
+
+
+def test_bicubic_always_takes_part():
+    assert [c.label for c in resolve_all(["gf"])] == ["bicubic", "gf"]
+    assert [c.label for c in resolve_all(["gf", "bicubic"])] == ["gf", "bicubic"]
+
+
+def test_settings_change_a_method_and_its_label():
+    found = resolve("gf", ["gf.radius=4", "pixt.iterations=10"])
+    assert (found.label, found.name, found.method.radius) == ("gf (radius=4)", "gf", 4)
+    assert resolve("gf", ["gf.epsilon=1"]).method.epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("methods", "settings", "message"),
+    [
+        (["gf"], ["gf.width=4"], "no setting 'width': it has radius"),
+        (["gf"], ["gf.radius=wide"], "a whole number"),
+        (["gf"], ["gf.radius=0"], "cannot be set so"),
+        (["gf"], ["radius=4"], "no method here"),
+        (["gf"], ["gf.radius"], "METHOD.SETTING=VALUE"),
+        (["gf"], ["pixt.iterations=4"], "no method here"),
+        (["gf", "gf"], [], "named twice"),
+        (["nonsense"], [], "neither a method"),
+    ],
+)
+def test_mistakes_are_explained(methods, settings, message):
+    with pytest.raises(InputError, match=message):
+        resolve_all(methods, settings)
+
+
+def test_a_model_of_upsample_is_a_method(cache):
+    found = resolve("none")
+    assert found.label == "model none"
+    report = bench(cache, found, factors=(4,))
+    assert report.scores("model none", 4).mse < report.scores("bicubic", 4).mse
+    assert report.scores("model none", 4).consistency_max < 0.05
+
+
+def test_a_model_takes_values_that_are_not_positive(cache):
+    shifted = Few(tuple(replace(p, target=p.target - 2000) for p in SCENES.pairs))
+    report = bench(cache, resolve("none"), factors=(4,), dataset=shifted)
+    assert not report.failures
+
+
+# ---- fingerprints ------------------------------------------------------------------------------------------
+
+
+def test_a_fingerprint_follows_settings_and_weights():
+    assert method_fingerprint(Offset(1.0)) == method_fingerprint(Offset(1.0))
+    assert method_fingerprint(Offset(1.0)) != method_fingerprint(Offset(2.0))
+    assert method_fingerprint(Diffusion(LearningFree())) != method_fingerprint(Diffusion(LearningFree(kappa=0.02)))
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU())
+    before = method_fingerprint(network)
+    assert method_fingerprint(network.eval()) == before
+    with torch.no_grad():
+        network[0].weight[0, 0, 0, 0] += 1
+    assert method_fingerprint(network) != before
+    wider = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding=1), torch.nn.ReLU())
+    wider.load_state_dict(network.state_dict())
+    assert method_fingerprint(wider) != method_fingerprint(network)
+
+
+def test_a_fingerprint_tells_functions_apart_by_what_they_enclose():
+    functions = [lambda sample, amount=amount: sample.initial + amount for amount in (1, 2)]
+
+    def plus(amount):
+        return lambda sample: sample.initial + amount
+
+    functions += [plus(1), plus(2)]
+    assert len({method_fingerprint(function) for function in functions}) == 4
+
+
+def test_a_fingerprint_tells_values_of_different_types_apart():
+    values = [1, 1.0, "1", True, [1], (1,), {1: 1}, None, np.ones(1), np.ones((1, 1)), torch.ones(1)]
+    assert len({fingerprint.fingerprint(value) for value in values}) == len(values)
+
+
+def test_code_is_followed_through_imports_and_comments_do_not_count(monkeypatch):
+    sources = {"dada.a": "import dada.b", "dada.b": "from .c import x", "dada.c": "x = 1"}
+    monkeypatch.setattr(fingerprint, "_parse", lambda n: fingerprint.ast.parse(sources[n]) if n in sources else None)
+    monkeypatch.setattr(fingerprint, "_is_package", lambda n: False)
+
+    def now() -> str:
+        code_fingerprint.cache_clear()
+        return code_fingerprint("dada.a")
+
+    before = now()
+    sources["dada.c"] = "x = 1  # one"
+    assert now() == before
+    sources["dada.c"] = "x = 2"
+    assert now() != before
+    code_fingerprint.cache_clear()

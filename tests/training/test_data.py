@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dada.errors import InputError
+from dada.sample import Sample
+from dada.training import DataConfig, TrainConfig
+from dada.training.data import Batches, load, without
+
+
+def assert_equal(one: Sample, other: Sample) -> None:
+    assert one.names == other.names
+    for name in ("guide", "source", "source_mask", "initial", "target", "target_mask"):
+        assert torch.equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_batch_depends_on_seed_and_step_alone(small: TrainConfig):
+    one, other = Batches(small), Batches(small)
+    batch = one[7]
+    [other[step] for step in (3, 7, 1)]
+    assert_equal(batch, other[7])
+    assert batch.names != one[8].names
+    assert batch.names != Batches(replace(small, seed=1))[7].names
+
+
+def test_workers_give_the_same_batches_in_order(small: TrainConfig):
+    small = replace(small, steps=5)
+    alone = list(load(Batches(small), 2))
+    helped = list(load(Batches(replace(small, workers=2)), 2))
+    assert len(alone) == len(helped) == 3
+    for one, other in zip(alone, helped, strict=True):
+        assert_equal(one, other)
+
+
+def test_processes_share_the_samples_of_a_larger_batch(small: TrainConfig):
+    whole = Batches(replace(small, batch=(4,)))
+    for step in range(3):
+        assert_equal(whole[step], Sample.batch([Batches(small, rank)[step] for rank in (0, 1)]))
+
+
+def test_each_factor_has_its_crop_and_batch(small: TrainConfig):
+    batches = Batches(replace(small, factors=(4, 16), crop=(32, 64), batch=(3, 1)))
+    seen = {(batch.factor, batch.size, len(batch)) for batch in map(batches.__getitem__, range(12))}
+    assert seen == {(4.0, (32, 32), 3), (16.0, (64, 64), 1)}
+
+
+def test_data_sets_are_drawn_by_weight(small: TrainConfig):
+    data = (DataConfig(dataset="painted:1", weight=3), DataConfig(dataset="painted:2"))
+    batches = Batches(replace(small, data=data, crop=(16,), batch=(50,)))
+    first = sum(name.startswith("painted-1-") for step in range(2) for name in batches[step].names)
+    assert 60 <= first <= 90
+
+
+def test_weights_of_zero_are_refused(small: TrainConfig):
+    with pytest.raises(InputError, match="weights of all data sets are 0"):
+        Batches(replace(small, data=(DataConfig(dataset="painted:1", weight=0),)))
+
+
+def test_scenes_are_left_out_by_an_option_of_the_data_set():
+    assert without("scenes:a", ("Art", "Books")) == "scenes:a?without=Art,Books"
+    assert without("scenes:a?raw=yes", ("Art",)) == "scenes:a?raw=yes&without=Art"
+    assert without("scenes:a", ()) == "scenes:a"

@@ -1,0 +1,113 @@
+"""A training that was interrupted or killed ends as one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dada.errors import InputError
+from dada.training import TrainConfig, loop, toml, train
+from dada.training.checkpoint import LAST
+
+KILLS = int(os.environ.get("DADA_TEST_KILLS", "2"))
+
+
+def state(config: TrainConfig) -> dict:
+    return torch.load(Path(config.output) / LAST, weights_only=True)
+
+
+def assert_same(one: TrainConfig, other: TrainConfig) -> None:
+    """Weights, average and the optimiser's memory, bit for bit; and the best weights too."""
+    a, b = state(one), state(other)
+    for part in ("network", "average"):
+        assert a[part].keys() == b[part].keys()
+        assert all(torch.equal(a[part][key], b[part][key]) for key in a[part])
+    for number, memory in a["optimiser"]["state"].items():
+        assert all(torch.equal(value, b["optimiser"]["state"][number][key]) for key, value in memory.items())
+    assert {**a["progress"], "seconds": 0} == {**b["progress"], "seconds": 0}
+    best = [(Path(config.output) / loop.BEST).read_bytes() for config in (one, other)]
+    assert best[0] == best[1]
+
+
+@pytest.fixture
+def other(small: TrainConfig) -> TrainConfig:
+    return replace(small, output=small.output + "-other")
+
+
+def test_stopped_training_goes_on_bit_for_bit(small: TrainConfig, other: TrainConfig, monkeypatch):
+    train(small)
+    steps = []
+
+    def step_then_signal(training, *args):
+        original(training, *args)
+        steps.append(training.progress.step)
+        if training.progress.step in (3, 7):
+            signal.raise_signal(signal.SIGTERM if training.progress.step == 3 else signal.SIGINT)
+
+    original = loop._Training._step
+    monkeypatch.setattr(loop._Training, "_step", step_then_signal)
+    for _ in range(3):
+        train(other)
+    assert steps == list(range(1, 13))  # none is done twice
+    assert_same(small, other)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_killed_training_ends_with_the_same_weights(small: TrainConfig, other: TrainConfig, tmp_path: Path):
+    """DADA_TEST_KILLS sets how often; each kill falls at a random moment between the start and the end."""
+    small, other = (replace(c, steps=30 + 10 * KILLS, checkpoint=0.005) for c in (small, other))  # every 0.3 s
+    train(small)
+    file = tmp_path / "config.toml"
+    file.write_text(toml.write(other))
+    command = [sys.executable, "-m", "dada.cli", "train", "--config", str(file)]
+    moment, reached = random.Random(0), 0
+    for _ in range(KILLS):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for_checkpoint_after(reached, other, process)
+        time.sleep(moment.uniform(0, 0.4))
+        process.kill()
+        process.wait()
+        reached = state(other)["progress"]["step"]
+    assert reached < other.steps, "the training was over before the last kill"
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    assert_same(small, other)
+
+
+def wait_for_checkpoint_after(step: int, config: TrainConfig, process: subprocess.Popen) -> None:
+    """So that every kill finds some work done: starting takes longer than these trainings."""
+    for _ in range(1200):
+        assert process.poll() is None, "the training ended by itself"
+        if (Path(config.output) / LAST).exists() and state(config)["progress"]["step"] > step:
+            return
+        time.sleep(0.05)
+    pytest.fail("no checkpoint within a minute")
+
+
+def test_time_limit_stops_and_the_next_run_goes_on(small: TrainConfig, other: TrainConfig):
+    train(small)
+    train(replace(other, minutes=1e-9))
+    assert state(other)["progress"]["step"] == 1
+    train(other)
+    assert_same(small, other)
+
+
+def test_other_settings_are_refused(small: TrainConfig):
+    train(replace(small, minutes=1e-9))
+    with pytest.raises(InputError, match=r"other settings \(learning_rate was 0.001, now 0.1\)"):
+        train(replace(small, learning_rate=0.1))
+
+
+def test_damaged_checkpoint_is_told(small: TrainConfig):
+    train(replace(small, minutes=1e-9))
+    (Path(small.output) / LAST).write_bytes(b"no checkpoint")
+    with pytest.raises(InputError, match="checkpoint cannot be used"):
+        train(small)
