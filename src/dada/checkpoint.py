@@ -99,10 +99,11 @@ def _load_safetensors(path: Path, config: Path | None) -> DADA:
 def _load_authors(path: Path) -> DADA:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except OSError as error:
+        raise InputError(f"model {path}: cannot be read ({error.strerror}).") from None
+    except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError):  # torch advises to read it unsafely: never
         raise InputError(
-            f"model {path}: is neither a .safetensors file nor a checkpoint of tensors ({reason}). Nothing else is "
+            f"model {path}: is neither a .safetensors file nor a checkpoint that holds tensors alone. Nothing else is "
             "read, since other files could run code."
         ) from None
     weights = content.get("model") if isinstance(content, dict) else None

@@ -62,8 +62,8 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
     if path.exists():
         return load_method(f"dada:{chosen}")
     raise InputError(
-        f"model {chosen!r} is unknown. Use one of: default (currently {DEFAULT_MODEL}), dynamic and none (which need "
-        f"no weights), a file or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method "
+        f"model {chosen!r} is unknown. Use one of: dynamic and none (which need no weights), default (currently "
+        f"{DEFAULT_MODEL}), a file or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method "
         f"({', '.join(METHODS)}, {', '.join(f'{n}:FILE' for n in NETWORKS)})."
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch.nn.functional import interpolate
 from dada.diffusion import (
     Coefficients,
     Solution,
+    down,
     equilibrium,
     iterate,
     partition,
@@ -29,7 +30,7 @@ from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_sou
 from dada.memory import check_memory
 from dada.model import Model, load_model
 from dada.registration import MIN_AGREEMENT, edge_agreement
-from dada.sample import Method, Sample
+from dada.sample import Sample
 
 Adjust = Literal["auto", "ratio", "shift"]
 Solver = Literal["equilibrium", "iterate"]
@@ -114,7 +115,8 @@ def upsample(
             weighs about as much as its ties to one neighbouring cell in a flat part of the guide.
         invalid: value that marks invalid cells in the source, beside NaN.
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
-            values); "auto" is "ratio" where all valid values are positive and within a factor of 100 of each other.
+            values); "auto" is "ratio" where all valid values are positive and within a factor of 100 of each
+            other, unless its equilibrium is not reached.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -144,13 +146,16 @@ def upsample(
         fine, guide_range = unit_range(bands, device, said.append)
         agreement = _check_registration(cells, fine, said)
         problem = _Problem.of(cells, trust, chosen, size, device)
-        way = _diffuse(problem, network, fine, solve, chosen) if isinstance(network, Model) else None
-        if way is None:
-            values = problem.unscaled(cast(Method, network)(problem.sample(fine, problem.initial())))
-            way, chosen, method = _Way.direct(values), "none", "direct"  # type: ignore[assignment]
+        if isinstance(network, Model):
+            way = _diffuse(problem, network, fine, solve, chosen)
+            if (adjust, chosen, method) == ("auto", "ratio", "equilibrium") and not way.converged:
+                chosen = "shift"  # convex: it always comes to its end
+                problem = _Problem.of(cells, trust, chosen, size, device)
+                way = _diffuse(problem, network, fine, solve, chosen)
         else:
-            values = problem.unscaled(way.values)
+            way = _Way.direct(network(problem.sample(fine, problem.initial())))
         del fine
+        values = problem.unscaled(way.values)
         if method == "equilibrium" and not way.converged:
             said.append(f"equilibrium not reached: {way.reason}")
         valid = up(torch.from_numpy(trust > 0).to(device), size)
@@ -161,7 +166,8 @@ def upsample(
     report = Report(
         source_size=cast(tuple[int, int], cells.values.shape), target_size=size, factors=factors,
         bands=len(bands), guide_range=guide_range, edge_agreement=agreement, model=network.name,
-        adjust=chosen, method=method, rounds=way.rounds, iterations=way.iterations, residual=way.residual,
+        adjust=chosen if way.solved else "none", method=method if way.solved else "direct", rounds=way.rounds,
+        iterations=way.iterations, residual=way.residual,
         converged=way.converged, reason=way.reason, consistency_max=exact[0],
         consistency_mean=exact[1], invalid_cells=int((trust == 0).sum()), uncertain_cells=int(((trust > 0) &
         (trust < 1)).sum()), invalid_pixels=int((~kept).sum()), filled_pixels=int((kept & ~valid).sum()),
@@ -190,17 +196,25 @@ def consistency(values: ArrayLike, source: np.ndarray, exact: np.ndarray) -> tup
     return float(misfit.max()), float(misfit.mean())
 
 
-def bicubic(source: Tensor, valid: Tensor, size: tuple[int, int]) -> Tensor:
+def bicubic(source: Tensor, valid: Tensor, size: tuple[int, int], weight: Tensor | None = None) -> Tensor:
     """Upsample [h, w] to (H, W) by bicubic interpolation, pixel centres aligned, within the source's range.
 
-    Invalid cells are first filled smoothly: by the equilibrium of the source grid with all coefficients 1.
+    Invalid cells are first filled smoothly, and uncertain ones drawn to their neighbours: by the equilibrium of the
+    source grid with all coefficients 1. What models see of the source shall not have an edge around an outlier.
+
+    Args:
+        source: [h, w].
+        valid: [h, w] bool.
+        size: H, W.
+        weight: [h, w], how firmly each valid cell is held; exactly where not given.
     """
     values = source[None, None]
-    if not bool(valid.all()):
+    if weight is not None or not bool(valid.all()):
         h, w = source.shape
         ones = Coefficients(values.new_ones(1, h - 1, w), values.new_ones(1, h, w - 1))
+        held = None if weight is None else weight.to(values.dtype)[None, None]
         filled = equilibrium(
-            values, ones, adjust="shift", mask=valid[None, None], tolerance=1e-3, warn=False
+            values, ones, adjust="shift", mask=valid[None, None], weight=held, tolerance=1e-3, warn=False
         )  # a start needs no accuracy
         values = filled.values
     fine = interpolate(values, size=size, mode="bicubic", align_corners=False)[0, 0]
@@ -240,11 +254,22 @@ class _Problem:
 
     def initial(self) -> Tensor:
         """[1, 1, H, W]."""
-        return bicubic(self.source, self.valid, self.size)[None, None]
+        return bicubic(self.source, self.valid, self.size, self.weight)[None, None]
 
     def sample(self, guide: Tensor, initial: Tensor) -> Sample:
         """What models and methods see; guide [C, H, W], initial [1, 1, H, W]."""
         return Sample(guide[None], self.source.float()[None, None], self.valid[None, None], initial.float())
+
+    def settled(self, values: Tensor) -> _Problem:
+        """The same with uncertain cells held to the mean that a first solution [1, 1, H, W] gave them.
+
+        Coefficients that see a result would take the misfit of such a cell for an edge, and keep it.
+        """
+        if self.weight is None:
+            return self
+        mean = down(values, cast(tuple[int, int], tuple(self.source.shape)))[0, 0]
+        uncertain = self.valid & torch.isfinite(self.weight)
+        return replace(self, source=torch.where(uncertain, mean, self.source), weight=None)
 
     def solve(self, run: Any, c: Coefficients, initial: Tensor, adjust: str) -> Solution:
         weight = None
@@ -277,10 +302,11 @@ class _Way:
     residual: float
     converged: bool
     reason: str
+    solved: bool = True  # by the diffusion
 
     @classmethod
     def direct(cls, values: Tensor) -> _Way:
-        return cls(values, 1, 0, 0.0, True, "computed by a method that solves for nothing")
+        return cls(values, 1, 0, 0.0, True, "computed by a method that solves for nothing", solved=False)
 
 
 def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: str) -> _Way:
@@ -291,7 +317,8 @@ def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: s
         c = Coefficients(*(part.to(problem.source.dtype) for part in c))
         # from the last solution itself, which may be finer than what the model saw of it
         begin = solutions[-1].values if solutions else initial if start is sample.initial else start.to(initial.dtype)
-        solutions.append(problem.solve(run, c, begin, adjust))
+        now = problem.settled(solutions[0].values) if solutions else problem
+        solutions.append(now.solve(run, c, begin, adjust))
         return solutions[-1].values.float()
 
     initial = problem.initial()
@@ -299,8 +326,7 @@ def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: s
     model.diffuse(sample, solve)
     last = solutions[-1]
     spent = sum(int(one.iterations) for one in solutions)
-    done, left = all(bool(one.converged) for one in solutions), float(last.residual)
-    return _Way(last.values, len(solutions), spent, left, done, last.reason[0])
+    return _Way(last.values, len(solutions), spent, float(last.residual), bool(last.converged), last.reason[0])
 
 
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:

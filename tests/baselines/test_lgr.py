@@ -1,5 +1,6 @@
 """LGR: the energy it minimises, the gradients of what it learns, and its files."""
 
+import math
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -9,6 +10,7 @@ import torch
 from dada.baselines.lgr import Lgr, LgrFree, affinities, regularised
 from dada.diffusion import Coefficients, down
 from dada.errors import InputError
+from dada.learning_free import standardise
 from dada.sample import Sample
 
 from .scenes import scene
@@ -141,6 +143,24 @@ class TestNetwork:
         torch.save(network.state_dict(), tmp_path / "lgr.pt")
         sample = scene()
         assert torch.equal(Lgr.load(tmp_path / "lgr.pt")(sample), network(sample))
+
+    def test_a_checkpoint_of_the_authors_loads_and_sees_what_theirs_saw(self, tmp_path):
+        smp = pytest.importorskip("segmentation_models_pytorch")
+        torch.manual_seed(2)
+        plain = smp.Unet("resnet50", encoder_weights=None, classes=64, in_channels=4).eval()
+        state = {f"feature_extractor.{key}": value for key, value in plain.state_dict().items()}
+        state |= {"log_lambda": torch.tensor([-1.0]), "log_mu": torch.tensor([-0.5])}
+        torch.save({"model": state, "optimizer": {"lr": 1e-4}, "epoch": 3, "iter": 7}, tmp_path / "best_model.pth")
+        network = Lgr.load(tmp_path / "best_model.pth")
+        assert network.config == {"features": "unet-resnet50", "channels": 64, "centre": "dataset"}
+
+        sample = replace(scene((32, 32), (4, 4)), unit=1386.05)  # NYUv2's
+        with torch.no_grad():
+            seen = torch.cat([standardise(sample.guide), sample.initial - 2796.32 / 1386.05], dim=1)
+            expected = regularised(sample, affinities(plain(seen), math.exp(-1), math.exp(-0.5)))
+            torch.testing.assert_close(network(sample), expected)
+            network.save(tmp_path / "ours.safetensors")
+            torch.testing.assert_close(Lgr.load(tmp_path / "ours.safetensors")(sample), expected)
 
     def test_a_file_of_something_else_is_refused(self, tmp_path):
         (tmp_path / "lgr.pt").write_bytes(b"not weights at all")

@@ -193,7 +193,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "negative scale": (both("--depth-scale=-5"), "how many stored units"),
     "unit that cannot be converted": (both("--unit", "raw", "--output-unit", "m"), "cannot be converted"),
     "unknown model": (both("--model", "best"), "none .*default"),
-    "a picture as model": (both("--model", "@rgb.png"), "none .*default"),
+    "a picture as model": (both("--model", "@rgb.png"), "neither a .safetensors file nor a checkpoint"),
     "steps without the loop": (both("--steps", 9), "has no steps"),
     "no steps": (both("--method", "iterate", "--steps", 0), "1 or more"),
     "tolerance 0": (both("--tolerance", 0), "between 0 and 1"),

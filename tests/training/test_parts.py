@@ -44,9 +44,9 @@ def test_paper_loss_is_ten_times_l1_over_valid_pixels(sample: Sample):
 
 
 @pytest.mark.parametrize("mse", [0.0, 0.4, 1.0])
-def test_relative_loss_of_bicubic_is_its_scale(sample: Sample, mse: float):
+def test_relative_loss_of_bicubic_on_one_image_is_its_scale(sample: Sample, mse: float):
     config = LossConfig(mse=mse, relative=True, scale=3, jump_weight=2)
-    assert loss(sample.initial, sample, config).item() == pytest.approx(3, rel=1e-5)
+    assert loss(sample[0].initial, sample[0], config).item() == pytest.approx(3, rel=1e-5)
 
 
 def test_loss_of_a_batch_without_valid_pixels_is_zero(sample: Sample):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from dada.errors import InputError
 from dada.training import TrainConfig, loop, toml, train
@@ -34,8 +35,9 @@ def assert_same(one: TrainConfig, other: TrainConfig) -> None:
     for number, memory in a["optimiser"]["state"].items():
         assert all(torch.equal(value, b["optimiser"]["state"][number][key]) for key, value in memory.items())
     assert {**a["progress"], "seconds": 0} == {**b["progress"], "seconds": 0}
-    best = [(Path(config.output) / loop.BEST).read_bytes() for config in (one, other)]
-    assert best[0] == best[1]
+    best, again = (load_file(Path(config.output) / loop.BEST) for config in (one, other))
+    assert best.keys() == again.keys()
+    assert all(torch.equal(best[key], again[key]) for key in best)
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from dada.baselines.learned import Learned, three_bands
+from dada.baselines.weights import State
 from dada.diffusion import Coefficients, equilibrium
 from dada.diffusion.equilibrium import TOLERANCE
 from dada.learning_free import standardise
@@ -26,6 +28,10 @@ MU_FLOOR = 1e-6  # added to mu^2
 CHANNELS = 64
 BANDS = 4  # red, green, blue, bicubic source
 MAX_ITERATIONS = 5000
+MEANS = {1122.7: 2296.78, 1386.05: 2796.32, 1154.29: 2749.64}
+"""Mean depth in mm by the deviation that is the unit of a data set: Middlebury, NYUv2, DIML, as the authors have them."""
+AUTHORS_PARTS = ("encoder", "decoder", "segmentation_head")
+"""What the authors' network of features is made of, by key."""
 
 
 def affinities(features: Tensor, strength: float | Tensor, mu: float | Tensor) -> Coefficients:
@@ -90,17 +96,27 @@ class Lgr(Learned):
         features: which network makes them, one of `dada.features.NAMES`.
         channels: how many.
         pretrained: whether the encoder starts from ImageNet.
+        centre: what is taken off the bicubic source that the features see: the mean of the image, or that of the data
+            set (see `MEANS`) as in the authors' training and for their weights. The rest never sees it.
     """
 
     name = "LGR"
     key = "lgr"
 
-    def __init__(self, features: str = "unet-resnet50", channels: int = CHANNELS, pretrained: bool = False) -> None:
+    def __init__(
+        self,
+        features: str = "unet-resnet50",
+        channels: int = CHANNELS,
+        pretrained: bool = False,
+        centre: Literal["image", "dataset"] = "image",
+    ) -> None:
         from dada.features import build
 
         super().__init__()
+        if centre not in ("image", "dataset"):
+            raise ValueError(f"centre {centre!r}: there are image and dataset")
         # `pretrained` is no setting of the file: what it stood for is in the weights.
-        self.config: dict[str, Any] = {"features": features, "channels": channels}
+        self.config: dict[str, Any] = {"features": features, "channels": channels, "centre": centre}
         self.feature_extractor = build(features, BANDS, channels, pretrained, upsample=False)
         self.log_lambda = nn.Parameter(torch.tensor([log(LAMBDA)]))
         self.log_mu = nn.Parameter(torch.tensor([log(MU)]))
@@ -111,7 +127,31 @@ class Lgr(Learned):
         Raises:
             InputError: the guide has two bands.
         """
-        centred = sample.initial - sample.initial.mean(dim=(-2, -1), keepdim=True)
-        inputs = torch.cat([standardise(three_bands(sample.guide)), centred], dim=1)
+        inputs = torch.cat([standardise(three_bands(sample.guide)), sample.initial - self._centre(sample)], dim=1)
         features = self.feature_extractor(inputs.to(self.log_mu.dtype))
         return regularised(sample, affinities(features, self.log_lambda.exp(), self.log_mu.exp()))
+
+    def _centre(self, sample: Sample) -> Tensor | float:
+        """In the sample's unit; data of another unit than the authors' three sets have their own mean."""
+        if self.config["centre"] == "dataset" and sample.unit in MEANS:
+            return MEANS[sample.unit] / sample.unit
+        return sample.initial.mean(dim=(-2, -1), keepdim=True)
+
+    @classmethod
+    def config_of(cls, state: State, path: Path) -> dict[str, Any]:
+        """See `Learned.config_of`: files of the authors, and others with the same network."""
+        return {"centre": "dataset" if our_keys(state).keys() != state.keys() else "image"}
+
+    @classmethod
+    def of_state(cls, state: State, config: dict[str, Any], path: Path) -> Self:
+        """See `Learned.of_state`; the keys may be the authors'."""
+        return super().of_state(our_keys(state), config, path)
+
+
+def our_keys(state: State) -> State:
+    """The key map: the authors' network is `feature_extractor` itself, ours is `net` in it, with padding around."""
+    theirs = tuple(f"feature_extractor.{part}." for part in AUTHORS_PARTS)
+    return {
+        key.replace("feature_extractor.", "feature_extractor.net.", 1) if key.startswith(theirs) else key: tensor
+        for key, tensor in state.items()
+    }

@@ -37,7 +37,7 @@ def write_weights(path: Path, state: State, method: str, config: dict[str, Any])
 
 
 def read_weights(path: Path, method: str) -> tuple[State, dict[str, Any] | None]:
-    """Read a safetensors file of ours, or a torch state dict.
+    """Read a safetensors file of ours, a torch state dict, or a torch checkpoint with one under `model`.
 
     Returns:
         The tensors by name, on the CPU, and the settings; None where the file has none.
@@ -132,9 +132,12 @@ def _read_torch(path: Path) -> State:
         raise InputError(
             f"weights {path}: neither safetensors nor a torch state dict that can be read safely ({reason})."
         ) from None
+    if isinstance(state, dict) and isinstance(state.get("model"), dict):  # a checkpoint of a training
+        state = state["model"]
     if not isinstance(state, dict) or not state or not all(isinstance(tensor, Tensor) for tensor in state.values()):
         raise InputError(
-            f"weights {path}: the file holds no state dict, names with tensors. Save network.state_dict()."
+            f"weights {path}: the file holds no state dict, names with tensors, nor one under `model`. "
+            "Save network.state_dict()."
         )
     return {
         str(key).removeprefix("module."): tensor for key, tensor in state.items()

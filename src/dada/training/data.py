@@ -23,6 +23,7 @@ from dada.datasets.sensor import Sensor, noisy_source
 from dada.errors import InputError
 from dada.sample import Interpolation, Sample
 from dada.training.config import DataConfig, TrainConfig
+from dada.training.processes import ENDS, signals_held
 
 FACTOR_STREAM = 1 << 32  # beyond every place in a batch: the draw of a step's factor
 KEEP_BYTES = 1 << 29  # of decoded images, for each data set and worker
@@ -131,11 +132,13 @@ def load(batches: Batches, start: int) -> Iterator[Sample]:
         worker_init_fn=_begin_worker,
         multiprocessing_context="spawn",  # a fork would inherit the threads of torch and numba in the middle of work
     )
-    yield from loader
+    with signals_held():
+        prepared = iter(loader)
+    yield from prepared
 
 
 def _begin_worker(worker: int) -> None:
     """Signals to end reach all processes of a terminal or a job: the main one decides when."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)

@@ -120,6 +120,7 @@ class _Training:
         done = self.progress.step == self.config.steps
         if not done and self.progress.step % self.config.validation.every:
             return False
+        self.group.align(self.average.network)
         shares = self.validation(self.average.network)
         self.progress.scores = shares
         if shares:

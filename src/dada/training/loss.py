@@ -18,8 +18,8 @@ def loss(prediction: Tensor, sample: Sample, config: LossConfig) -> Tensor:
     Args:
         prediction: [B, 1, H, W] in the sample's unit.
         sample: with its truth.
-        config: the mix; with `relative`, errors are divided by bicubic's: by the geometric mean of that of the image and
-            that of the batch.
+        config: the mix; with `relative`, errors are divided by bicubic's: by the geometric mean of that of the image
+            and that of the batch.
 
     Returns:
         A number that carries gradients to the prediction.

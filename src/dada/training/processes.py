@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 from dada.errors import InputError
 
+ENDS = (signal.SIGINT, signal.SIGTERM)
+"""Signals that ask for an end."""
+
 
 @dataclass(frozen=True)
 class Processes:
@@ -38,7 +41,14 @@ class Processes:
         """A network whose gradients are averaged over the processes."""
         if self.count == 1:
             return network
-        return nn.parallel.DistributedDataParallel(network)
+        idle = bool(getattr(network, "unused", ()))  # parameters that no output depends on
+        return nn.parallel.DistributedDataParallel(network, find_unused_parameters=idle)
+
+    def align(self, network: nn.Module) -> None:
+        """Give all processes the statistics (buffers) of the first: each gathered those of its own samples."""
+        if self.count > 1:
+            for buffer in network.buffers():
+                dist.broadcast(buffer, 0)
 
     def total(self, values: Tensor) -> Tensor:
         """The sum over the processes."""
@@ -93,10 +103,29 @@ def stop_on_signals() -> Iterator[Stop]:
         yield stop
         return
     wakeup = signal.set_wakeup_fd(-1)  # the command line's own quick end on Ctrl-C
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in ENDS}
     try:
         yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(wakeup)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold signals to end back until afterwards, in this process; those started meanwhile never see them.
+
+    A worker takes seconds to import what it needs, and Ctrl-C in that time must not end it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # else it is started with the first worker, and lets signals through again
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)

@@ -1,4 +1,4 @@
-"""What a training tells: a live line on the terminal, curves for TensorBoard, and a line a validation for log files."""
+"""What a training tells: a live line on a terminal or a line now and then in a log file, and curves for TensorBoard."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dada.training.validation import score
 
 SMOOTH = 0.98  # of the loss and the rate that are shown
 CURVE = 20  # steps between two points of the curves
+LOG = 30.0  # seconds between two lines where there is no terminal
 
 
 class Report:
@@ -31,8 +32,9 @@ class Report:
         self._config, self._shown, self._begun = config, shown, step
         self._loss: float | None = None
         self._seconds: float | None = None  # a step takes
+        self._samples = 1  # of a step
         self._scores: dict[str, float] = {}
-        self._clock = time.monotonic()
+        self._clock = self._told = time.monotonic()
         self._curves = _curves(folder, step) if shown else None
         self._live: Any = None
 
@@ -56,7 +58,7 @@ class Report:
     def step(self, step: int, loss: float, rate: float, samples: int) -> None:
         """Tell of a step that is done; `samples` is the batch over all processes."""
         now = time.monotonic()
-        seconds, self._clock = now - self._clock, now
+        seconds, self._clock, self._samples = now - self._clock, now, samples
         self._loss = loss if self._loss is None else SMOOTH * self._loss + (1 - SMOOTH) * loss
         if step > self._begun + 1:  # the first one compiles
             self._seconds = seconds if self._seconds is None else SMOOTH * self._seconds + (1 - SMOOTH) * seconds
@@ -65,7 +67,9 @@ class Report:
             self._curves.add_scalar("training/learning rate", rate, step)
             self._curves.add_scalar("training/seconds a sample", seconds / samples, step)
         if self._live is not None:
-            self._live.update(self.line(step, samples))
+            self._live.update(self.line(step))
+        elif now - self._told > LOG:
+            self.say(self.line(step))
 
     def scores(self, step: int, shares: dict[str, float]) -> None:
         """Tell of a validation."""
@@ -74,7 +78,7 @@ class Report:
             for name, value in shares.items():
                 self._curves.add_scalar(f"share of bicubic/{name}", value, step)
         each = ", ".join(f"{name} {value:.3f}" for name, value in shares.items())
-        self.say(f"step {step}: {self._errors()} ({each})")
+        self.say(f"{self.line(step)}  ({each})")
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
@@ -82,12 +86,13 @@ class Report:
             self._live.console.print(text, highlight=False)
         elif self._shown:
             print(text, file=sys.stderr, flush=True)
+        self._told = time.monotonic()
 
-    def line(self, step: int, samples: int = 1) -> str:
-        """The live line: how far, how fast, how good, how much longer."""
+    def line(self, step: int) -> str:
+        """How far, how fast, how good, how much longer."""
         parts = [f"step {step} of {self._config.steps}"]
         if self._seconds is not None:
-            parts.append(f"{samples / max(self._seconds, 1e-9):.1f} samples/s")
+            parts.append(f"{self._samples / max(self._seconds, 1e-9):.1f} samples/s")
         if self._loss is not None:
             parts.append(f"loss {self._loss:.4g}")
         if self._scores:

@@ -1,0 +1,40 @@
+"""What an experiment found, before it becomes files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dada.evaluation.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+Scalar = bool | int | float | str | None
+
+
+@dataclass
+class Findings:
+    """All that goes onto the page and into the files of an experiment.
+
+    Attributes:
+        says: what came out, in sentences.
+        protocol: how it was measured.
+        rows: every number, for results.csv and results.json.
+        figure: written as figure.png and figure.pdf.
+        caption: of the figure.
+        tables: for the page, with captions that explain their words.
+        settings: of the experiment.
+        files: names of other files it wrote, and what they are.
+    """
+
+    says: list[str]
+    protocol: str
+    rows: list[Row]
+    figure: Figure
+    caption: str
+    tables: list[Table] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    files: dict[str | Path, str] = field(default_factory=dict)

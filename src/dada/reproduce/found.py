@@ -1,0 +1,111 @@
+"""Which of the paper's data sets are there, what stands in for those that are not, and where to get them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dada.datasets import Dataset, diml, load_dataset, middlebury, nyuv2
+from dada.errors import InputError
+
+TEST_SEED, TRAIN_SEED = 1, 0  # of painted scenes: none is trained and tested on
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A data set to measure on.
+
+    Attributes:
+        title: of the paper's data set it is or stands for, or "painted".
+        text: KIND:PATH of `dada.datasets.load_dataset`.
+        split: of it.
+        about: what it is, for who reads the page.
+        train: KIND:PATH of its training part, "" if there is none.
+    """
+
+    title: str
+    text: str
+    split: str
+    about: str
+    train: str = ""
+
+    def open(self) -> Dataset:
+        """Open it; images are read when asked for."""
+        return load_dataset(self.text, self.split)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A data set of the paper that is not there, and what to do about it."""
+
+    title: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where other images like those of a data set may lie: a folder of scenes below the data folder."""
+
+    folder: str
+    split: str
+    about: str
+
+
+SETS: dict[str, tuple[str, str, Stand | None]] = {
+    "Middlebury": (
+        "middlebury",
+        middlebury.REMEDY,
+        Stand("middlebury_2005_full", "test", "full-size scenes of 2005, not the paper's five test scenes"),
+    ),
+    "NYUv2": (
+        "nyuv2",
+        f"{nyuv2.REMEDY} {nyuv2.INDEX_REMEDY}",
+        Stand("nyuv2", "val", "frames of the paper's validation part, not its 300 test frames"),
+    ),
+    "DIML": ("diml", diml.REMEDY, None),
+}
+"""The paper's data sets: kind of the reader, where to get them, and what may stand in."""
+
+
+def find(folder: Path | None, painted: int) -> tuple[list[TestSet], list[Absent]]:
+    """Look for the paper's data sets.
+
+    Args:
+        folder: that holds them, as `Middlebury`, `NYU Depth v2` and `DIML` or as folders of scenes; None for none.
+        painted: side of the painted scenes to measure on where nothing is found.
+
+    Returns:
+        What can be measured on, never empty; and the paper's data sets that are not there as the paper has them.
+    """
+    sets: list[TestSet] = []
+    absent: list[Absent] = []
+    for title, (kind, remedy, stand) in SETS.items():
+        text = f"{kind}:{folder}"
+        if folder is not None and _opens(lambda text=text: load_dataset(text, "test")):  # type: ignore[misc]
+            sets.append(TestSet(title, text, "test", "the paper's own test images", text))
+            continue
+        absent.append(Absent(title, remedy.replace("ROOT", str(folder or "DATA"))))
+        if folder is not None and stand is not None and (found := _stand_in(title, folder, stand)):
+            sets.append(found)
+    if not sets:
+        text = f"painted:{TEST_SEED},64?size={painted}"
+        sets.append(TestSet("painted", text, "test", "painted scenes of our own, as no photographs were found"))
+    return sets, absent
+
+
+def _stand_in(title: str, folder: Path, stand: Stand) -> TestSet | None:
+    text = f"scenes:{folder / stand.folder}"
+    if not (folder / stand.folder).is_dir() or not _opens(lambda: load_dataset(text, stand.split)):
+        return None
+    count = len(load_dataset(text, stand.split))
+    train = text if stand.split == "val" and _opens(lambda: load_dataset(text, "train")) else ""
+    return TestSet(title, text, stand.split, f"{count} {stand.about}", train)
+
+
+def _opens(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,81 @@
+"""Line charts that look alike on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL = 4.3, 3.3  # inches
+MARKERS = "osD^vPX*<>hd"
+ASYMPTOTE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.3}
+
+
+def sheet(columns: int, rows: int = 1, panel: tuple[float, float] = PANEL) -> tuple[Figure, list[Axes]]:
+    """A figure with panels in reading order."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(panel[0] * columns, panel[1] * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def lines(
+    axes: Axes,
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    x: str,
+    y: str,
+    title: str = "",
+    log: str = "",
+    legend: bool = True,
+) -> None:
+    """Draw one line for each name; positions and heights are its x and y values.
+
+    Args:
+        axes: the panel.
+        curves: by name.
+        x: what the horizontal axis shows, with its unit.
+        y: the same of the vertical one.
+        title: above the panel.
+        log: which axes are logarithmic: "", "x", "y" or "xy".
+        legend: whether the names are written into the panel.
+    """
+    for number, (name, (across, up)) in enumerate(curves.items()):
+        style: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "color": f"C{number % 10}"}
+        axes.plot(across, up, label=name, linewidth=1.6, markersize=4.5, **style)
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    finish(axes, x=x, y=y, title=title)
+    if legend and len(curves) > 1:
+        axes.legend(fontsize=8, frameon=False)
+
+
+def finish(axes: Axes, *, x: str, y: str, title: str = "") -> None:
+    """Label a panel and lighten its frame."""
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.set_title(title, fontsize=9.5, loc="left")
+    axes.grid(alpha=0.3, linewidth=0.6)
+    axes.tick_params(labelsize=8.5)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def plain_ticks(axes: Axes, values: Sequence[float], names: Sequence[str] | None = None) -> None:
+    """Ticks of the horizontal axis at these values alone, written out."""
+    from matplotlib.ticker import NullLocator
+
+    axes.set_xticks(list(values), list(names) if names else [f"{value:g}" for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def asymptote(axes: Axes, height: float, name: str, color: str = "black") -> None:
+    """A dashed line at a height, named in the legend."""
+    axes.axhline(height, color=color, label=name, **ASYMPTOTE)
+    axes.legend(fontsize=8, frameon=False)
