@@ -13,6 +13,7 @@ from dada.diffusion.coefficients import Distance
 from dada.sample import Sample, Solve
 
 SOURCE_SCALE = 4.0
+BLURRED = 16.0
 KAPPA = 0.03  # of the paper's learning-free variant
 RGB_MEAN, RGB_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as in the paper
 BAND_MEAN, BAND_DEVIATION = 0.449, 0.226  # their means, for guides that are not RGB
@@ -57,7 +58,8 @@ class Dynamic:
 
     Attributes:
         kappa: of Eq. 2, for colours in standard deviations of natural images.
-        source_weight: of the bicubic source beside the guide, in standard deviations of the source.
+        source_weight: of the bicubic source beside the guide, in standard deviations of the source; less beyond x16,
+            where it is blurred too far to say where edges are.
         result_weight: of the result, in the same unit.
         rounds: solutions, with the first.
         smooth_from: factor from which the guide's fine texture is smoothed (bilaterally); where one measurement
@@ -91,7 +93,8 @@ class Dynamic:
         channels = [guide * (3 / guide.shape[1])]  # any number of bands weighs as much as RGB
         unit = sample.deviation()
         if bool((unit > 0).all()):
-            channels.append(sample.initial * (self.source_weight / unit).to(guide))
+            weight = self.source_weight * min(1.0, BLURRED / sample.factor)
+            channels.append(sample.initial * (weight / unit).to(guide))
             if result is not None:
                 channels.append(result * (self.result_weight / unit).to(guide))
         features = torch.cat(channels, dim=1)

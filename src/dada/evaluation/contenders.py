@@ -16,7 +16,7 @@ from dada.diffusion.constraint import Adjust
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
 from dada.model import Model, load_model
-from dada.sample import Method, Sample
+from dada.sample import Method, Sample, initialise
 
 BICUBIC = "bicubic"
 WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors")
@@ -39,7 +39,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Diffusion:
-    """A model of `dada.upsample` as a method of the bench: its coefficients, then the equilibrium.
+    """A model of `dada.upsample` as a method of the bench, started from the same bicubic interpolation as there.
 
     Attributes:
         model: gives the coefficients.
@@ -56,6 +56,8 @@ class Diffusion:
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W]; cells are scaled to their measurement where all are positive, else shifted."""
+        start = initialise(sample.source, sample.source_mask, sample.size, "torch")
+        sample = replace(sample, initial=start)
         positive = bool((sample.source[sample.source_mask] > 0).all())
         options: dict[str, Any] = {"mask": sample.source_mask, "tolerance": self.tolerance, "warn": False}
         adjust: Adjust = "ratio" if positive else "shift"
