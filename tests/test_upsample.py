@@ -500,3 +500,20 @@ def test_the_estimate_of_memory_is_below_what_there_is_for_ordinary_images():
     available = available_memory()
     assert available is None or needed_memory((1088, 1376), 3, 4) < available
     assert needed_memory((1088, 1376), 3, 4) < 1e9
+
+
+@pytest.mark.parametrize("name", ["bicubic", "gf", "dada-free"])
+def test_methods_of_the_bench_are_models_too_and_say_how_far_they_miss_the_source(scene, source, name):
+    result = dada.upsample(source, scene.guide, model=name)
+    report = result.report
+    assert (report.method, report.adjust, report.converged) == ("direct", "none", True)
+    assert np.isfinite(result.values).all()
+    missed = np.abs(averaged(result.values, *source.shape) - source).max()
+    assert report.consistency_max == pytest.approx(missed, rel=1e-3, abs=1e-6)
+    assert (missed < 1e-4) == (name == "dada-free")
+
+
+def test_a_source_over_many_magnitudes_is_shifted_and_not_scaled(scene, source):
+    wide = np.geomspace(1e-3, 10, source.size).reshape(source.shape)
+    assert dada.upsample(wide, scene.guide).report.adjust == "shift"
+    assert dada.upsample(wide, scene.guide, model="none", adjust="ratio").report.adjust == "ratio"
