@@ -16,6 +16,7 @@ from dada.baselines.dkn import Dkn
 from dada.baselines.fdkn import Fdkn
 from dada.baselines.fdsr import Fdsr
 from dada.baselines.learned import Learned, source_range
+from dada.baselines.lgr import Lgr
 from dada.baselines.msg import Msg, caffe_names
 from dada.baselines.pmba import Pmba
 from dada.errors import InputError
@@ -29,6 +30,7 @@ SMALL = {
     "fdkn": Fdkn,
     "pmba": lambda: Pmba(FACTOR, base=8, feat=8),
     "fdsr": lambda: Fdsr(8),
+    "lgr": lambda: Lgr("light", channels=8, strength=0.01),
 }
 
 
@@ -98,6 +100,8 @@ class TestEveryNetwork:
         assert float(result.abs().max()) < 1e3
 
     def test_a_source_without_any_valid_cell_gives_numbers(self, key):
+        if key == "lgr":
+            pytest.skip("a solver, which says that there is nothing to solve for")
         sample = scene(16, 16)
         empty = replace(
             sample, source_mask=torch.zeros_like(sample.source_mask), initial=torch.zeros_like(sample.initial)
@@ -112,6 +116,8 @@ class TestEveryNetwork:
             assert bool(torch.isfinite(small(key)(flat)).all())
 
     def test_the_unit_does_not_matter(self, key):
+        if key == "lgr":
+            pytest.skip("works in the sample's unit, as its authors' does")
         sample = scene(16, 24)
         other = replace(sample, source=1000 * sample.source + 7, initial=1000 * sample.initial + 7)
         network = small(key)
@@ -172,7 +178,8 @@ class TestEveryNetwork:
         torch.save(network.state_dict(), tmp_path / "net.pt")
         with torch.inference_mode():
             expected = network(sample)
-            for file in ("net.safetensors", "net.pt"):
+            # a bare state dict of LGR is taken for the authors' U-Net, see test_lgr.py
+            for file in ("net.safetensors", "net.pt")[: 1 if key == "lgr" else 2]:
                 loaded = load_method(f"{key}:{tmp_path / file}")
                 assert loaded.config == network.config
                 assert torch.equal(loaded(sample), expected)

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -26,13 +31,29 @@ def test_batch_depends_on_seed_and_step_alone(small: TrainConfig):
     assert batch.names != Batches(replace(small, seed=1))[7].names
 
 
-def test_workers_give_the_same_batches_in_order(small: TrainConfig):
+def test_workers_give_the_same_batches_in_order_and_end_with_the_training_alone(small: TrainConfig):
     small = replace(small, steps=5)
     alone = list(load(Batches(small), 2))
+    told: set[int] = set()
+    teller = threading.Thread(target=tell_workers_to_end, args=(2, told))
+    teller.start()
     helped = list(load(Batches(replace(small, workers=2)), 2))
+    teller.join()
+    assert len(told) == 2
     assert len(alone) == len(helped) == 3
     for one, other in zip(alone, helped, strict=True):
         assert_equal(one, other)
+
+
+def tell_workers_to_end(count: int, told: set[int]) -> None:
+    """As Ctrl-C would in their first moments, when they are still importing."""
+    while len(told) < count:
+        for worker in multiprocessing.active_children():
+            if worker.pid not in told:
+                os.kill(worker.pid, signal.SIGINT)
+                os.kill(worker.pid, signal.SIGTERM)
+                told.add(worker.pid)
+        time.sleep(0.01)
 
 
 def test_processes_share_the_samples_of_a_larger_batch(small: TrainConfig):

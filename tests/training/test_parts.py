@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,9 +14,11 @@ from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
 from dada.sample import Sample
 from dada.training import LossConfig, ScheduleConfig, TrainConfig
+from dada.training import report as reports
 from dada.training.average import Average
 from dada.training.loss import loss, near_jumps
 from dada.training.processes import Processes
+from dada.training.report import Report
 from dada.training.schedule import learning_rate
 from dada.training.validation import Validation, score
 
@@ -47,6 +51,31 @@ def test_paper_loss_is_ten_times_l1_over_valid_pixels(sample: Sample):
 def test_relative_loss_of_bicubic_on_one_image_is_its_scale(sample: Sample, mse: float):
     config = LossConfig(mse=mse, relative=True, scale=3, jump_weight=2)
     assert loss(sample[0].initial, sample[0], config).item() == pytest.approx(3, rel=1e-5)
+
+
+def test_relative_loss_lets_hard_images_count_more_but_not_alone(sample: Sample):
+    """An image with n times bicubic's error of another weighs sqrt(n) times as much."""
+    target = torch.zeros(2, 1, 4, 4)
+    easy_and_hard = torch.tensor([0.1, 0.9])[:, None, None, None].expand_as(target)
+    batch = replace(sample, initial=easy_and_hard, target=target, target_mask=torch.ones_like(target, dtype=torch.bool))
+    prediction = easy_and_hard.clone().requires_grad_()
+    value = loss(prediction, batch, LossConfig(relative=True, scale=1))
+    # bicubic's errors 0.1 and 0.9, 0.5 over the batch: each is divided by sqrt(own * 0.5)
+    assert value.item() == pytest.approx((math.sqrt(0.1 / 0.5) + math.sqrt(0.9 / 0.5)) / 2)
+    squares = loss(prediction, batch, LossConfig(relative=True, scale=1, mse=1))
+    assert squares.item() == pytest.approx((math.sqrt(0.01 / 0.41) + math.sqrt(0.81 / 0.41)) / 2)
+    value.backward()
+    push = prediction.grad.sum(dim=(1, 2, 3))
+    assert push[0] / push[1] == pytest.approx(3)  # so that an error of bicubic's size weighs 1 to 3, not 1 to 9
+
+
+def test_relative_loss_is_scaled_as_the_data_are(sample: Sample):
+    config = LossConfig(relative=True)
+    larger = replace(sample, initial=7 * sample.initial, target=7 * sample.target)
+    half_way = (sample.initial + sample.target) / 2
+    expected = loss(half_way, sample, config).item()
+    assert loss(7 * half_way, larger, config).item() == pytest.approx(expected, rel=1e-4)
+    assert expected == pytest.approx(loss(sample.initial, sample, config).item() / 2, rel=1e-4)
 
 
 def test_loss_of_a_batch_without_valid_pixels_is_zero(sample: Sample):
@@ -101,3 +130,24 @@ def test_validation_is_a_share_of_bicubics_error(small: TrainConfig):
     assert score(validation(Perfect())) == 0
     assert score(validation(Bicubic()), "mae") == pytest.approx(1)
     assert score({}) == float("inf")
+
+
+def test_log_files_show_life_now_and_then(small: TrainConfig, tmp_path: Path, monkeypatch, capsys):
+    clock = iter(range(0, 10_000, 10))  # 10 s from one look to the next
+    monkeypatch.setattr(reports.time, "monotonic", lambda: float(next(clock)))
+    with Report(tmp_path, small, 0, shown=True) as report:
+        for step in range(1, 11):
+            report.step(step, 0.5, 1e-3, 4)
+        report.scores(10, {"painted x8 mse": 0.25, "painted x8 mae": 0.5})
+    lines = capsys.readouterr().err.splitlines()
+    assert 3 <= len(lines) <= 5
+    assert lines[0] == "step 4 of 12  0.4 samples/s  loss 0.5  0:01:20 left"
+    assert "MSE 0.250 MAE 0.500 of bicubic's" in lines[-1]
+
+
+def test_other_processes_say_nothing(small: TrainConfig, tmp_path: Path, capsys):
+    with Report(tmp_path, small, 0, shown=False) as report:
+        report.scores(10, {"painted x8 mse": 0.25, "painted x8 mae": 0.5})
+        report.say("hello")
+    assert capsys.readouterr().err == ""
+    assert not any(tmp_path.iterdir())

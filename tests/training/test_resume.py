@@ -16,10 +16,11 @@ import torch
 from safetensors.torch import load_file
 
 from dada.errors import InputError
-from dada.training import TrainConfig, loop, toml, train
+from dada.training import TrainConfig, ValidationConfig, loop, toml, train
 from dada.training.checkpoint import LAST
 
-KILLS = int(os.environ.get("DADA_TEST_KILLS", "2"))
+KILLS = int(os.environ.get("DADA_TEST_KILLS", "1"))
+SPARSE = ValidationConfig(data=("painted:3",), factors=(8,), crops=1, size=32, every=15)
 
 
 def state(config: TrainConfig) -> dict:
@@ -65,33 +66,61 @@ def test_stopped_training_goes_on_bit_for_bit(small: TrainConfig, other: TrainCo
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 def test_killed_training_ends_with_the_same_weights(small: TrainConfig, other: TrainConfig, tmp_path: Path):
-    """DADA_TEST_KILLS sets how often; each kill falls at a random moment between the start and the end."""
-    small, other = (replace(c, steps=30 + 10 * KILLS, checkpoint=0.005) for c in (small, other))  # every 0.3 s
+    """DADA_TEST_KILLS sets how often: by turns at a random moment after a new checkpoint, and of the start."""
+    steps = 30 + 12 * KILLS
+    small, other = (
+        replace(c, steps=steps, checkpoint=0.002, validation=SPARSE) for c in (small, other)
+    )  # every 0.12 s
     train(small)
     file = tmp_path / "config.toml"
-    file.write_text(toml.write(other))
-    command = [sys.executable, "-m", "dada.cli", "train", "--config", str(file)]
-    moment, reached = random.Random(0), 0
-    for _ in range(KILLS):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for_checkpoint_after(reached, other, process)
-        time.sleep(moment.uniform(0, 0.4))
+    file.write_text(toml.write(replace(other, workers=1)))
+    moment, reached, start_seconds = random.Random(0), 0, 0.0
+    for number in range(KILLS):
+        process, begun = start(file), time.monotonic()
+        if number % 2 == 0:
+            wait_for_checkpoint_after(reached, other, process)
+            start_seconds = time.monotonic() - begun
+            time.sleep(moment.uniform(0, 0.2))
+        else:
+            time.sleep(moment.uniform(0, start_seconds))
         process.kill()
         process.wait()
+        assert_nothing_left_of(process)
         reached = state(other)["progress"]["step"]
     assert reached < other.steps, "the training was over before the last kill"
-    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+    process = start(file)  # and once politely, all of its processes at once, as a terminal or a job does
+    wait_for_checkpoint_after(reached, other, process)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=60) == 0
+    assert_nothing_left_of(process)
+    train(other)
     assert_same(small, other)
 
 
+def start(file: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "dada.cli", "train", "--config", str(file)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def assert_nothing_left_of(process: subprocess.Popen) -> None:
+    """A worker sees within some seconds that nobody is there to work for."""
+    for _ in range(300):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("a process of the training outlived it by half a minute")
+
+
 def wait_for_checkpoint_after(step: int, config: TrainConfig, process: subprocess.Popen) -> None:
-    """So that every kill finds some work done: starting takes longer than these trainings."""
-    for _ in range(1200):
+    for _ in range(2400):
         assert process.poll() is None, "the training ended by itself"
         if (Path(config.output) / LAST).exists() and state(config)["progress"]["step"] > step:
             return
         time.sleep(0.05)
-    pytest.fail("no checkpoint within a minute")
+    pytest.fail("no checkpoint within two minutes")
 
 
 def test_time_limit_stops_and_the_next_run_goes_on(small: TrainConfig, other: TrainConfig):

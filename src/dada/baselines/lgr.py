@@ -29,7 +29,7 @@ CHANNELS = 64
 BANDS = 4  # red, green, blue, bicubic source
 MAX_ITERATIONS = 5000
 MEANS = {1122.7: 2296.78, 1386.05: 2796.32, 1154.29: 2749.64}
-"""Mean depth in mm by the deviation that is the unit of a data set: Middlebury, NYUv2, DIML, as the authors have them."""
+"""Mean depth in mm by the deviation that is the unit of a data set: the authors' of Middlebury, NYUv2 and DIML."""
 AUTHORS_PARTS = ("encoder", "decoder", "segmentation_head")
 """What the authors' network of features is made of, by key."""
 
@@ -98,6 +98,9 @@ class Lgr(Learned):
         pretrained: whether the encoder starts from ImageNet.
         centre: what is taken off the bicubic source that the features see: the mean of the image, or that of the data
             set (see `MEANS`) as in the authors' training and for their weights. The rest never sees it.
+        strength: lambda at the start of training. The authors' 1 suits their network, whose features differ by more
+            than mu at once. Features that begin alike ("light") make it a smoother than bicubic: the first steps then
+            only drive them apart, until every affinity is 0 and nothing is learned any more. Use 0.01 there.
     """
 
     name = "LGR"
@@ -109,16 +112,19 @@ class Lgr(Learned):
         channels: int = CHANNELS,
         pretrained: bool = False,
         centre: Literal["image", "dataset"] = "image",
+        strength: float = LAMBDA,
     ) -> None:
         from dada.features import build
 
         super().__init__()
         if centre not in ("image", "dataset"):
             raise ValueError(f"centre {centre!r}: there are image and dataset")
-        # `pretrained` is no setting of the file: what it stood for is in the weights.
+        if not strength > 0:
+            raise ValueError(f"strength {strength}: lambda is positive")
+        # `pretrained` and `strength` are no settings of the file: what they stood for is in the weights.
         self.config: dict[str, Any] = {"features": features, "channels": channels, "centre": centre}
         self.feature_extractor = build(features, BANDS, channels, pretrained, upsample=False)
-        self.log_lambda = nn.Parameter(torch.tensor([log(LAMBDA)]))
+        self.log_lambda = nn.Parameter(torch.tensor([log(strength)]))
         self.log_mu = nn.Parameter(torch.tensor([log(MU)]))
 
     def forward(self, sample: Sample) -> Tensor:
