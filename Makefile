@@ -19,7 +19,7 @@ demo: $(VENV)/.installed  ## upsample the embedded scene, leave a picture and a 
 	$(BIN)/dada demo
 
 test: $(VENV)/.installed  ## run the test suite
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed  ## style and types
 	$(BIN)/ruff check .
