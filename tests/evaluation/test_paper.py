@@ -112,3 +112,17 @@ def test_numbers_are_found_by_data_set_method_and_factor():
     assert [paper_set(name) for name in ("middlebury_2005_full", "NYUv2", "nyuv2 test", "thermal")] == [
         "Middlebury", "NYUv2", "NYUv2", None
     ]  # fmt: skip
+
+
+def test_the_initialisation(tex):
+    said = tex[tex.index(r"\paragraph{Initialization.}") :].partition(r"\paragraph")[2].partition(r"\paragraph")[0]
+    found = paper()["initialisation"]["Middlebury"]
+    assert [list(found[name].values()) for name in ("base", "random_backbone", "constant_start")] == [
+        [float(mse), float(mae)] for mse, mae in re.findall(r"MSE=([\d.]+)\$, \$MAE=([\d.]+)\$", said)
+    ]
+
+
+def test_the_memory_by_steps_with_gradient(tex):
+    printed = re.findall(r"(\d+) GB for \$N_\{\\text\{grad\}\} = (\d+)\$", tex)
+    found = {steps: size for steps, size in paper()["grad_steps_gigabytes"].items() if steps != "about"}
+    assert found == {steps: float(size) for size, steps in printed}

@@ -68,6 +68,7 @@ def _parse(arguments: list[str]) -> Any:
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
     from dada.cli.options import check_unit_once
+    from dada.cli.reproduce import Reproduce
     from dada.cli.train import Train, parse
     from dada.cli.upsample import Upsample
 
@@ -82,6 +83,7 @@ def _parse(arguments: list[str]) -> Any:
             "train": Train,
             "evaluate": Evaluate,
             "benchmark": Benchmark,
+            "reproduce": Reproduce,
         },
         prog="dada",
         description=DESCRIPTION,

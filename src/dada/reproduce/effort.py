@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PAPER_NETWORKS = ("msg", "dkn", "fdkn", "pmba", "fdsr", "lgr", "dada")
 PAPER_EXTRACTORS = (
     "unet-resnet18", "unet-resnet34", "unet-resnet50", "unet-efficientnet-b0", "unet-efficientnet-b1",
     "unet-efficientnet-b2", "fpn-resnet50", "deeplabv3plus-resnet50",
@@ -23,6 +24,7 @@ class Effort:
         factors: of the tables.
         network_factors: at which networks are trained and tested.
         across_factors: of the table across data sets.
+        networks: those compared.
         pixt_iterations: of PixTransform, which trains a network for each image.
         train_steps: of a brief training; 0: the paper's own trainings.
         slow_steps: of a brief training of DKN and PMBA, whose steps take ten times as long.
@@ -49,6 +51,7 @@ class Effort:
     factors: tuple[int, ...] = (4, 8, 16, 32)
     network_factors: tuple[int, ...] = (4, 8, 16, 32)
     across_factors: tuple[int, ...] = (8, 32)
+    networks: tuple[str, ...] = PAPER_NETWORKS
     pixt_iterations: int = 32768
     train_steps: int = 0
     slow_steps: int = 0
@@ -75,12 +78,12 @@ class Effort:
 FULL = Effort("full")
 SMALL = Effort(
     "small",
-    crops=5,
+    crops=4,
     network_crops=2,
     probes=3,
     network_factors=(8, 32),
     across_factors=(8,),
-    pixt_iterations=500,
+    pixt_iterations=40,
     train_steps=120,
     slow_steps=24,
     ablation_steps=60,

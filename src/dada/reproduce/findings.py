@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dada.evaluation.tables import Table
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
-Scalar = bool | int | float | str | None
 
 
 @dataclass
@@ -37,4 +35,4 @@ class Findings:
     caption: str
     tables: list[Table] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
-    files: dict[str | Path, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,105 @@
+"""What the training ablations share: train each variant alike, measure all on the same crops, beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dada.errors import InputError
+from dada.evaluation.bench import Report
+from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.tables import Table, number
+from dada.reproduce.plots import finish, sheet
+from dada.reproduce.reports import bench
+from dada.reproduce.study import Study
+from dada.reproduce.trainings import load_trained
+from dada.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FACTOR = 8
+Printed = Mapping[str, Mapping[str, float]]
+
+
+def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR) -> tuple[Report, dict[str, str]]:
+    """Train and measure; returns also why some variants could not be had."""
+    contenders: list[Contender] = [resolve("bicubic")]
+    reasons: dict[str, str] = {}
+    for label, config in trainings.items():
+        try:
+            contenders.append(load_trained(study, config, label))
+        except InputError as error:
+            reasons[label] = str(error)
+    return compared(study, contenders, factor), reasons
+
+
+def compared(study: Study, contenders: list[Contender], factor: int = FACTOR) -> Report:
+    """Measure networks on the crops of the first data set."""
+    return bench(study, contenders, study.first().open(), [factor], study.effort.probes)
+
+
+def beside(report: Report, printed: Printed, reasons: Mapping[str, str], note: str) -> Table:
+    """MSE, MAE and the shares of bicubic's, with what the paper prints for the same variant."""
+    factor = report.factors[0]
+    rows = []
+    for contender in report.contenders:
+        label = contender.label
+        theirs = printed.get(label)
+        rows.append([label, *_cells(report, label), f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
+    for label in reasons:
+        theirs = printed.get(label)
+        rows.append([label, "not run", "-", f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
+    title = f"{report.dataset}, {report.protocol.describe(report.count)}: x{factor}"
+    unit = report.unit
+    columns = ["variant", f"MSE {unit}² / MAE {unit}", "share of bicubic's MSE / MAE", "paper: MSE cm² / MAE cm"]
+    return Table(title, columns, rows, f"{note} The paper's numbers are of its own test images and full trainings.")
+
+
+def _cells(report: Report, label: str) -> list[str]:
+    mine, plain = report.scores(label, report.factors[0]), report.scores("bicubic", report.factors[0])
+    if mine is None or plain is None:
+        return ["failed", "-"]
+    return [
+        f"{number(mine.mse)} / {number(mine.mae)}",
+        f"{number(mine.mse / plain.mse)} / {number(mine.mae / plain.mae)}",
+    ]
+
+
+def share(report: Report, label: str) -> float:
+    """Of bicubic's MSE that a variant leaves."""
+    mine, plain = report.scores(label, report.factors[0]), report.scores("bicubic", report.factors[0])
+    return mine.mse / plain.mse if mine and plain else float("nan")
+
+
+def bars(report: Report, title: str = "") -> Figure:
+    """Shares of bicubic's MSE, a bar for each variant."""
+    labels = [c.label for c in report.contenders if c.label != "bicubic"]
+    figure, (axes,) = sheet(1, 1, (6.6, 0.9 + 0.42 * len(labels)))
+    values = [share(report, label) for label in labels]
+    drawn = axes.barh(labels, values, color="C0", height=0.6)
+    axes.bar_label(drawn, [number(v) for v in values], fontsize=8.5, padding=3)
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(1.1, 1.15 * max(v for v in values if v == v)) if values else 1)
+    axes.axvline(1, color="0.5", linewidth=1, linestyle=":")
+    finish(axes, x="share of bicubic's MSE (dotted: bicubic)", y="", title=title)
+    return figure
+
+
+def spread(report: Report) -> str:
+    """A sentence: how far the variants lie apart."""
+    shares = {c.label: share(report, c.label) for c in report.contenders if c.label != "bicubic"}
+    low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
+    return f"Least: {low} ({shares[low]:.2f} of bicubic's MSE); most: {high} ({shares[high]:.2f})."
+
+
+def about_ablation(study: Study) -> str:
+    """What the pages say of the trainings."""
+    effort = study.effort
+    if not effort.brief:
+        return "the paper's, on Middlebury"
+    return (
+        f"{effort.ablation_steps} steps on painted scenes, crops of {effort.train_crop} x {effort.train_crop}, "
+        f"{effort.train_batch} a step, extractor {effort.extractor}; not the paper's training: differences of a few "
+        "percent mean nothing"
+    )

@@ -1,0 +1,105 @@
+"""`figure-coefficients`: where diffusion may pass, told by colours and told by a network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from dada.datasets.crops import to_sample
+from dada.diffusion import Coefficients, coefficients
+from dada.evaluation.metrics import THRESHOLDS, jumps
+from dada.evaluation.tables import Table, number
+from dada.learning_free import KAPPA, standardise
+from dada.network import DADA
+from dada.reproduce.findings import Findings, Row
+from dada.reproduce.plots import sheet
+from dada.reproduce.study import Study
+from dada.reproduce.trainings import about_dada, network
+from dada.sample import Sample
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FACTOR = 8
+
+
+def coefficient_maps(study: Study) -> Findings:
+    """Figure 4: coefficients of RGB and of deep features."""
+    test = study.first()
+    trained = network(study, "dada", FACTOR, test).method
+    assert isinstance(trained, DADA)
+    dataset = test.open()
+    crops = study.protocol.cut(dataset[0])
+    sample = to_sample(max(crops, key=lambda p: _busy(p.target, dataset.unit)), FACTOR, dataset.unit)
+    colours = coefficients(standardise(sample.guide), KAPPA, "mean_absolute")
+    maps = {"from RGB": colours, "from deep features": trained.coefficients(sample)}
+    stopped = {name: _stopped(c) for name, c in maps.items()}
+    assert sample.target is not None
+    assert sample.target_mask is not None
+    edges = jumps(sample.target[0, 0], sample.target_mask[0, 0], THRESHOLDS.jump).numpy()
+    rows: list[Row] = []
+    for name, block in stopped.items():
+        rows.append({"coefficients": name, "stopped at jumps": _mean(block[edges]),
+                     "stopped elsewhere": _mean(block[~edges])})  # fmt: skip
+    ratios = [r["stopped at jumps"] / max(r["stopped elsewhere"], 1e-9) for r in rows]
+    table = Table(
+        f"How much of the diffusion is stopped, {sample.names[0]}",
+        ["coefficients", "at depth jumps %", "elsewhere %", "ratio"],
+        [
+            [r["coefficients"], *(number(v) for v in (100 * r["stopped at jumps"], 100 * r["stopped elsewhere"], q))]
+            for r, q in zip(rows, ratios, strict=True)
+        ],
+        "Mean of 1 - c over the pixels beside a jump of the true depth, and over all others. A large ratio is what one "
+        "wants: diffusion stopped at objects, not at texture.",
+    )
+    says = [
+        f"Coefficients from colours stop diffusion {number(ratios[0])} times as much at depth jumps as elsewhere, "
+        f"those of the network {number(ratios[1])} times.",
+        f"The network is trained so: {about_dada(study)}.",
+    ]
+    caption = "Guide, true depth, and how far diffusion is stopped (dark: not at all, bright: entirely)."
+    protocol = f"none; the crop of {sample.names[0].partition('@')[0]} with the most depth jumps, source at x{FACTOR}"
+    return Findings(says, protocol, rows, _draw(sample, stopped), caption, [table], {"kappa of RGB": KAPPA})
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _busy(target: np.ndarray, unit: float) -> int:
+    return int((np.abs(np.diff(target / unit, axis=1)) > THRESHOLDS.jump).sum())
+
+
+def _stopped(c: Coefficients) -> np.ndarray:
+    """1 minus the smallest coefficient of each pixel's edges, (H, W)."""
+    vertical, horizontal = (_numpy(1 - edges[0]) for edges in c)
+    down = np.pad(vertical, ((0, 1), (0, 0)))
+    right = np.pad(horizontal, ((0, 0), (0, 1)))
+    return np.maximum(
+        np.maximum(down, np.pad(vertical, ((1, 0), (0, 0)))), np.maximum(right, np.pad(horizontal, ((0, 0), (1, 0))))
+    )
+
+
+def _numpy(values: Tensor) -> np.ndarray:
+    return values.detach().float().cpu().numpy()
+
+
+def _draw(sample: Sample, stopped: dict[str, np.ndarray]) -> Figure:
+    figure, panels = sheet(4, 1, (2.6, 2.9))
+    assert sample.target is not None
+    panels[0].imshow(sample.guide[0].permute(1, 2, 0).numpy()[..., :3])
+    panels[0].set_title("guide", fontsize=10)
+    depth = sample.target[0, 0].numpy() * sample.unit / 1000
+    shown = panels[1].imshow(depth, cmap="viridis")
+    panels[1].set_title("true depth (m)", fontsize=10)
+    figure.colorbar(shown, ax=panels[1], orientation="horizontal", shrink=0.9, pad=0.03)
+    for axes, (name, block) in zip(panels[2:], stopped.items(), strict=True):
+        image = axes.imshow(block, cmap="magma", vmin=0, vmax=1)
+        axes.set_title(f"stopped, {name}", fontsize=10)
+        figure.colorbar(image, ax=axes, orientation="horizontal", shrink=0.9, pad=0.03)
+    for axes in panels:
+        axes.set_xticks([])
+        axes.set_yticks([])
+    return figure

@@ -1,0 +1,95 @@
+"""`ablation-random-steps`: N_pre drawn anew for each batch, as the paper proposes, or always the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from dada import methods
+from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.tables import Table, number
+from dada.network import DADA, DadaConfig
+from dada.reproduce.ablation import FACTOR, about_ablation, compared, share
+from dada.reproduce.findings import Findings
+from dada.reproduce.plots import lines, sheet
+from dada.reproduce.reports import all_rows, described
+from dada.reproduce.steps import Looped
+from dada.reproduce.study import Study
+from dada.reproduce.trainings import load_trained, training
+from dada.sample import Sample
+
+CONSTANT = "dada-constant-steps"
+
+
+class ConstantSteps(DADA):
+    """DADA that is always trained with the same number of steps of the loop.
+
+    Args:
+        extractor: a name of `dada.features.build`.
+        features: how many the extractor makes.
+        pretrained: from ImageNet.
+        upsample: enlarge the extractor's input.
+        pre_steps: without gradient.
+        grad_steps: with gradient, after these.
+    """
+
+    def __init__(
+        self, extractor: str = "light", features: int = 16, pretrained: bool = False, upsample: bool = False,
+        pre_steps: int = 8000, grad_steps: int = 1024,
+    ) -> None:  # fmt: skip
+        super().__init__(DadaConfig(extractor=extractor, features=features, pretrained=pretrained, upsample=upsample))
+        self.pre_steps, self.grad_steps = pre_steps, grad_steps
+
+    def forward(self, sample: Sample, **options: object) -> Tensor:
+        """Return [B, 1, H, W]; the loop in training, as asked for otherwise."""
+        if self.training:
+            return super().forward(sample, method="iterate", n_pre=self.pre_steps, n_grad=self.grad_steps)
+        return super().forward(sample, **options)  # type: ignore[arg-type]
+
+
+methods.NETWORKS.setdefault(CONSTANT, f"{__name__}:ConstantSteps")  # the trainer finds it there
+
+
+def random_steps(study: Study) -> Findings:
+    """Error against the steps at test time, after both trainings."""
+    test, effort = study.first(), study.effort
+    pre, grad = min(8000, max(effort.pre_steps)), min(1024, effort.grad_steps[len(effort.grad_steps) // 2])
+    base = training(study, "dada", FACTOR, test.title, ablation=True)
+    drawn = replace(base, scheme="unrolled", pre_steps=pre, grad_steps=grad)
+    kept = {k: v for k, v in base.network.items() if k in ("extractor", "features", "pretrained", "upsample")}
+    fixed = replace(base, method=CONSTANT, network={**kept, "pre_steps": pre, "grad_steps": grad})
+    contenders = [resolve("bicubic")]
+    names = ("N_pre random", "N_pre constant")
+    for name, config in zip(names, (drawn, fixed), strict=True):
+        network = load_trained(study, config, name).method
+        assert isinstance(network, DADA)
+        for n in (*effort.loop_steps, 0):
+            way = Looped(network, n)
+            contenders.append(Contender(f"{name}, {n or 'equilibrium'}", "dada", way))
+    report = compared(study, contenders)
+    found = {name: [share(report, f"{name}, {n}") for n in effort.loop_steps] for name in names}
+    ends = {name: share(report, f"{name}, equilibrium") for name in names}
+    figure, (axes,) = sheet(1, 1, (5.6, 3.6))
+    curves = {name: (effort.loop_steps, values) for name, values in found.items()}
+    lines(axes, curves, x="steps at test time", y="share of bicubic's MSE", log="x")
+    for number_, name in enumerate(names):
+        axes.axhline(ends[name], color=f"C{number_}", linestyle=(0, (4, 2)), linewidth=1.2)
+    table = Table(
+        f"{report.dataset}, {report.protocol.describe(report.count)}: share of bicubic's MSE, x{FACTOR}",
+        ["training", *map(str, effort.loop_steps), "equilibrium"],
+        [[name, *(number(v) for v in (*found[name], ends[name]))] for name in names],
+        "Columns: steps of the loop at test time. The paper shows a curve, without numbers.",
+    )
+    says = [
+        f"After {effort.loop_steps[0]} steps at test time the network trained with a random N_pre leaves "
+        f"{found[names[0]][0]:.2f} of bicubic's MSE, that with a constant one {found[names[1]][0]:.2f}; at the "
+        f"equilibrium {ends[names[0]]:.2f} and {ends[names[1]]:.2f}.",
+        "The paper: both end alike, the random one sooner.",
+        f"Trained so: {about_ablation(study)}.",
+    ]
+    return Findings(
+        says, described([report]), all_rows([report]), figure,
+        "Error against the steps of the loop at test time; dashed: the equilibrium.", [table],
+        {"training": about_ablation(study), "N_pre": f"{pre}, or drawn from 0 to {pre}", "N_grad": grad},
+    )  # fmt: skip

@@ -1,0 +1,205 @@
+"""`guide-shift` and `noise`: what is left when guide or source are not as good as in every benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from dada.baselines.dada_free import DadaFree
+from dada.datasets import Dataset, Pair
+from dada.datasets.sensor import noisy_source
+from dada.diffusion import coefficients, equilibrium
+from dada.evaluation.bench import Report
+from dada.evaluation.contenders import BICUBIC, Contender, resolve_all
+from dada.evaluation.tables import Table, cells
+from dada.learning_free import KAPPA, standardise
+from dada.reproduce.findings import Findings, Row
+from dada.reproduce.plots import lines, sheet
+from dada.reproduce.reports import all_rows, bench, described
+from dada.reproduce.study import Study
+from dada.sample import Method, Sample
+
+FACTOR = 8
+SHIFTS = (0.0, 0.5, 1.0, 2.0, 4.0)
+SHIFTED_METHODS = ("gf", "fgs", "lgr-free", "dada-free", "dynamic")
+NOISES = (0.0, 0.005, 0.01, 0.02, 0.04)
+WEIGHTS = (10.0, 1.0, 0.1)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A data set whose guides lie some pixels to the right of where they should be."""
+
+    dataset: Dataset
+    pixels: float
+
+    @property
+    def name(self) -> str:
+        """That of the data set."""
+        return self.dataset.name
+
+    @property
+    def unit(self) -> float:
+        """That of the data set."""
+        return self.dataset.unit
+
+    @property
+    def quantity(self) -> str:
+        """That of the data set."""
+        return self.dataset.quantity
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Pair:
+        pair = self.dataset[index]
+        return replace(pair, guide=shift(pair.guide, self.pixels)) if self.pixels else pair
+
+
+def shift(guide: np.ndarray, pixels: float) -> np.ndarray:
+    """Move (H, W, C) to the right, by parts of a pixel too; what comes in at the left is mirrored."""
+    move = np.array([[1, 0, pixels], [0, 1, 0]], np.float64)
+    size = guide.shape[1], guide.shape[0]
+    moved = cv2.warpAffine(guide, move, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
+    return moved.reshape(guide.shape)
+
+
+def guide_shift(study: Study) -> Findings:
+    """Error against misregistration of the guide."""
+    dataset = study.first().open()
+    contenders = resolve_all(SHIFTED_METHODS)
+    reports = [bench(study, contenders, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
+    rows = [{"shift px": s, **row} for s, report in zip(SHIFTS, reports, strict=True) for row in all_rows([report])]
+    names = [c.label for c in contenders if c.label != BICUBIC]
+    share = {n: [_share(report, n) for report in reports] for n in names}
+    figure, (axes,) = sheet(1, 1, (6.4, 3.8))
+    lines(axes, {n: (SHIFTS, v) for n, v in share.items()}, x="shift of the guide (pixels of the target)",
+          y="share of bicubic's MSE")  # fmt: skip
+    axes.axhline(1, color="0.5", linewidth=1, linestyle=":")
+    best = min(names, key=lambda n: share[n][0])
+    worse = next((s for s, v in zip(SHIFTS, share[best], strict=True) if v > 1), None)
+    says = [
+        f"{best} leaves {share[best][0]:.2f} of bicubic's MSE with a guide in its place, "
+        f"{share[best][SHIFTS.index(1.0)]:.2f} with one that is a pixel off, {share[best][-1]:.2f} at {SHIFTS[-1]:g}.",
+        f"From {worse:g} pixels on it does worse than not using the guide at all."
+        if worse is not None
+        else "Even then the guide is worth more than none.",
+    ]
+    table = Table(
+        f"{reports[0].dataset}, {reports[0].protocol.describe(reports[0].count)}: share of bicubic's MSE at x{FACTOR}",
+        ["method", *(f"{s:g} px" for s in SHIFTS)],
+        _transposed(names, [cells([(share[n][i],) for n in names]) for i in range(len(SHIFTS))]),
+        "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which knows no guide.",
+    )
+    caption = f"What is left of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
+    return Findings(says, described(reports[:1]), rows, figure, caption, [table], {"factor": FACTOR, "shifts": SHIFTS})
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """A method that is given a noisy source.
+
+    Attributes:
+        method: what runs.
+        amount: standard deviation of the noise at a depth of one unit of the data set; see `noisy_source`.
+        seed: of the noise: the same for every method.
+    """
+
+    method: Method
+    amount: float
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.method.name}, noise {self.amount:g}"
+
+    def __call__(self, sample: Sample) -> Tensor:
+        """Return [B, 1, H, W]; see `dada.sample.Method`."""
+        rng = np.random.default_rng(self.seed)
+        return self.method(noisy_source(sample, self.amount, rng) if self.amount else sample)
+
+
+@dataclass(frozen=True)
+class Start:
+    """The bicubic image itself, of the source that is given."""
+
+    name: str = BICUBIC
+
+    def __call__(self, sample: Sample) -> Tensor:
+        """Return [B, 1, H, W]; see `dada.sample.Method`."""
+        return sample.initial
+
+
+@dataclass(frozen=True)
+class Soft:
+    """Learning-free DADA that is drawn towards the measurement instead of bound to it.
+
+    Attributes:
+        weight: how firmly, in units of a coefficient.
+    """
+
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"soft, weight {self.weight:g}"
+
+    def __call__(self, sample: Sample) -> Tensor:
+        """Return [B, 1, H, W]; see `dada.sample.Method`."""
+        c = coefficients(torch.cat([standardise(sample.guide), sample.initial], dim=1), KAPPA, "mean_absolute")
+        weight = torch.full_like(sample.source, self.weight)
+        return equilibrium(
+            sample.source, c, initial=sample.initial, mask=sample.source_mask, weight=weight, adjust="shift"
+        ).values
+
+
+def noise(study: Study) -> Findings:
+    """Error against noise of the source: exact or soft agreement with it."""
+    dataset = study.first().open()
+    methods: list[Method] = [Start(), replace(DadaFree(), name="hard"), *(Soft(w) for w in WEIGHTS)]
+    every = [Noisy(method, amount) for method in methods for amount in NOISES]
+    contenders = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
+    report = bench(study, contenders, dataset, [FACTOR], study.effort.probes)
+    levels = [a * dataset.unit / 10 for a in NOISES]  # cm, at a depth of one unit
+    curves = {m.name: [_rmse(report, Noisy(m, a)) for a in NOISES] for m in methods}
+    figure, (axes,) = sheet(1, 1, (6.4, 3.8))
+    lines(axes, {n: (levels, v) for n, v in curves.items()}, y=f"RMSE ({report.unit})",
+          x=f"noise of a measurement at {dataset.unit / 1000:.2g} m (cm, standard deviation)")  # fmt: skip
+    best = [min((n for n in curves if n != BICUBIC), key=lambda n: curves[n][i]) for i in range(len(NOISES))]
+    gain = 1 - curves[best[-1]][-1] / curves["hard"][-1]
+    table = Table(
+        f"{report.dataset}, {report.protocol.describe(report.count)}: RMSE in {report.unit} at x{FACTOR}",
+        ["agreement", *(f"{level:.2g} cm" for level in levels)],
+        _transposed(list(curves), [cells([(v[i],) for v in curves.values()]) for i in range(len(NOISES))]),
+        "Columns: deviation of the noise at a depth of one unit; it grows with the square of the depth, as in "
+        "triangulation. Hard: averaged down, the result is the noisy source. Soft: it is drawn towards it.",
+    )
+    rows: list[Row] = all_rows([report])
+    says = [
+        f"Without noise {best[0]} agreement is best; at {levels[-1]:.2g} cm {best[-1]} is, with {gain:.0%} less RMSE "
+        "than hard agreement.",
+        "Which weight is best depends on the noise: state it where it is known (`--confidence` of `dada upsample`).",
+    ]
+    caption = f"Error of learning-free DADA at x{FACTOR} when the source is noisy and the truth is not."
+    settings = {"factor": FACTOR, "noise, in units of the data set": NOISES, "weights": WEIGHTS}
+    return Findings(says, described([report]), rows, figure, caption, [table], settings)
+
+
+def _share(report: Report, label: str) -> float:
+    mine, plain = report.scores(label, FACTOR), report.scores(BICUBIC, FACTOR)
+    return mine.mse / plain.mse if mine and plain else float("nan")
+
+
+def _rmse(report: Report, method: Method) -> float:
+    scores = report.scores(method.name, FACTOR)
+    return scores.rmse if scores else float("nan")
+
+
+def _transposed(names: list[str], columns: list[list[str]]) -> list[list[str]]:
+    return [[name, *(column[i] for column in columns)] for i, name in enumerate(names)]

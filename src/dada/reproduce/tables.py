@@ -1,0 +1,175 @@
+"""`table1`, `table2`, `runtime` and `metrics`: all methods on all data, by the bench."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dada.evaluation.bench import Report
+from dada.evaluation.contenders import BICUBIC
+from dada.evaluation.curves import curves, measured
+from dada.evaluation.files import write
+from dada.evaluation.metrics import THRESHOLDS
+from dada.evaluation.paper import paper, paper_set
+from dada.evaluation.summary import cost, details
+from dada.evaluation.tables import Table, number
+from dada.reproduce.findings import Findings
+from dada.reproduce.plots import finish, lines, plain_ticks, sheet
+from dada.reproduce.reports import (
+    PIXT_ITERATIONS,
+    all_rows,
+    described,
+    drawable,
+    joined,
+    learning_free_report,
+    main_tables,
+    missed,
+    network_report,
+    with_gaps,
+)
+from dada.reproduce.study import Study
+from dada.reproduce.trainings import about_training
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FULL_TABLES = "all tables of this data set, per scene and per crop"
+
+
+def learning_free(study: Study) -> Findings:
+    """Table 2."""
+    reports = [learning_free_report(study, test, study.effort.crops) for test in study.sets()]
+    files = _write(study, reports)
+    says = [_least(report, "dada-free") for report in reports]
+    few = study.effort.pixt_iterations
+    if few < PIXT_ITERATIONS:
+        says.append(
+            f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations for lack of time: pass over its row."
+        )
+    settings = {"PixTransform": f"{few} iterations (the paper: {PIXT_ITERATIONS})"}
+    return Findings(
+        says, described(reports), all_rows(reports), *_drawn(reports[0]),
+        [table for report in reports for table in main_tables(report)], settings, files,
+    )  # fmt: skip
+
+
+def learned(study: Study) -> Findings:
+    """Table 1."""
+    reports = [network_report(study, test) for test in study.sets()]
+    files = _write(study, reports)
+    says = [f"The networks here are trained so: {about_training(study)}."] if study.effort.brief else []
+    says += [_least(report, next(c.label for c in report.contenders if c.name == "dada")) for report in reports]
+    says += missed(reports)
+    return Findings(
+        says, described(reports), all_rows(reports), *_drawn(reports[0]),
+        [table for report in reports for table in main_tables(report)], {"training": about_training(study)}, files,
+    )  # fmt: skip
+
+
+def runtime(study: Study) -> Findings:
+    """Time of every method at every factor."""
+    test = study.first()
+    free = learning_free_report(study, test, study.effort.network_crops)
+    report = joined([free, network_report(study, test)])
+    times: dict[str, tuple[list[float], list[float]]] = {}
+    for contender in report.contenders:
+        runs = {f: report.runs[contender.label, f].seconds for f in report.factors}
+        known = [(float(f), s) for f, s in runs.items() if s is not None]
+        if contender.label != BICUBIC:
+            times[contender.label] = ([f for f, _ in known], [s for _, s in known])
+    figure, (axes,) = sheet(1, 1, (7.0, 4.0))
+    lines(axes, times, x="factor", y="seconds for a crop", log="xy", legend=False)
+    plain_ticks(axes, report.factors, [f"x{f}" for f in report.factors])
+    figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
+    ours = report.runs["dada-free", report.factors[0]].seconds, report.runs["dada-free", report.factors[-1]].seconds
+    seconds = paper()["seconds"]
+    says = [
+        f"Learning-free DADA takes {ours[0]:.2g} s at x{report.factors[0]} and {ours[1]:.2g} s at "
+        f"x{report.factors[-1]}: the equilibrium, on a CPU.",
+        "The paper, in batches of 32 on an RTX 3090: DADA "
+        + ", ".join(f"{s:g} s (x{f})" for f, s in seconds["dada"].items())
+        + "; LGR "
+        + ", ".join(f"{s:g} s (x{f})" for f, s in seconds["lgr"].items())
+        + "; feed-forward networks below 0.02 s. Other machines: compare the ratios.",
+    ]
+    caption = "Median seconds of a call for one crop, on the CPU at hand. Networks count without their training."
+    settings = {"networks": about_training(study)}
+    return Findings(
+        says, described([report]), all_rows([report]), figure, caption, [with_gaps(cost(report), report)], settings
+    )
+
+
+def metrics(study: Study) -> Findings:
+    """MAPE, value errors and edge errors at the largest factor."""
+    factor = study.effort.network_factors[-1]
+    reports, tables, rows = [], [], []
+    for test in study.sets():
+        free = learning_free_report(study, test, study.effort.network_crops, [factor])
+        report = joined([free, network_report(study, test, [factor])])
+        reports.append(report)
+        tables += details(report)
+        rows += all_rows([report])
+        tables += _printed(report)
+    figure, panels = sheet(len(reports), 1, (4.8, 3.8))
+    for axes, report in zip(panels, reports, strict=True):
+        _bars(axes, report, factor)
+    limits = THRESHOLDS
+    says = [
+        f"The paper prints value and edge errors after He et al. (2021), who give no formula. Here a value is wrong if "
+        f"it is off by more than {limits.value:.0%}, a pixel at a jump if it is off by more than {limits.edge:g} "
+        "standard deviations of the data set: this project's definitions. Only MAPE compares.",
+        f"Trained so: {about_training(study)}.",
+    ]
+    caption = f"Share of pixels at a jump of the true depth that are wrong (edge error), at x{factor}."
+    settings = {"networks": about_training(study)}
+    return Findings(says, described(reports), rows, figure, caption, tables, settings)
+
+
+def _printed(report: Report) -> list[Table]:
+    """The paper's percentages."""
+    data = paper_set(report.dataset)
+    found = paper()["percentages_x32"].get(data, {}) if data else {}
+    rows = [[name, *(f"{v[key]:g}" for key in ("mape", "value_error", "edge_error"))] for name, v in found.items()]
+    caption = "Printed in the paper for its own test images and trainings."
+    title = f"The paper's, {data} at x32: percentages"
+    return [Table(title, ["method", "MAPE %", "VE %", "EE %"], rows, caption)] if rows else []
+
+
+def _bars(axes: Axes, report: Report, factor: int) -> None:
+    found = {c.label: report.scores(c.label, factor) for c in report.contenders}
+    values = {label: 100 * scores.edge_error for label, scores in found.items() if scores}
+    axes.barh(list(values), list(values.values()), color=["C3" if "dada" in label else "C0" for label in values])
+    axes.invert_yaxis()
+    finish(axes, x="edge error (%)", y="", title=report.dataset)
+
+
+def _write(study: Study, reports: list[Report]) -> dict[str, str]:
+    """All files of the bench for each data set, in folders of their names."""
+    files = {}
+    for report in reports:
+        folder = study.folder / report.dataset
+        folder.mkdir(parents=True, exist_ok=True)
+        write(report, folder)
+        files[f"{report.dataset}/tables.md"] = FULL_TABLES
+    return files
+
+
+def _least(report: Report, label: str) -> str:
+    """A sentence: what the method leaves of bicubic's MSE, and where it stands."""
+    parts = []
+    for factor in report.factors:
+        found = {c.label: report.scores(c.label, factor) for c in report.contenders}
+        mse = {name: scores.mse for name, scores in found.items() if scores}
+        if label in mse:
+            rank = sorted(mse, key=lambda name: mse[name]).index(label) + 1
+            share = number(mse[label] / mse[BICUBIC])
+            parts.append(f"{share} at x{factor} (rank {rank} of {len(mse)})")
+    return f"{report.dataset}: of bicubic's MSE, {label} leaves {', '.join(parts)}."
+
+
+def _drawn(report: Report) -> tuple[Figure, str]:
+    """The curves, and their caption."""
+    report, hidden = drawable(report)
+    paper_too = " Right: the paper's own numbers, of its own test images." if paper_set(report.dataset) else ""
+    several = " A method without a line at a factor was not run there." if len(measured(report)) > 1 else ""
+    return curves(report), f"RMSE against the factor on {report.dataset}.{paper_too}{several}{hidden}"

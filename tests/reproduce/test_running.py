@@ -1,0 +1,124 @@
+"""Facts about running experiments: resuming, data that are missing, weights, the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dada.cli import main
+from dada.errors import InputError
+from dada.reproduce import registry, trainings
+from dada.reproduce.found import find
+from dada.reproduce.registry import EXPERIMENTS, run, states
+from dada.training.config import read_config
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def test_a_killed_run_is_partial_and_goes_on_with_what_it_had(study, tmp_path):
+    mine = study("guide-shift")
+    mine.output = tmp_path
+    calls = []
+
+    def stop_after_some(text, share):
+        calls.append(text)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+
+    mine.say = stop_after_some
+    with pytest.raises(KeyboardInterrupt):
+        run(mine)
+    assert states(tmp_path)["guide-shift"] == "partial (small)"
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.json")}
+    assert kept
+    again = study("guide-shift")
+    again.output = tmp_path
+    run(again)
+    assert states(tmp_path)["guide-shift"].startswith("done")
+    assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
+
+
+def test_what_is_done_is_not_done_again_unless_asked(study):
+    page = run(study("figure-1d"))
+    time = page.stat().st_mtime_ns
+    assert run(study("figure-1d")) == page
+    assert page.stat().st_mtime_ns == time
+    run(study("figure-1d", fresh=True))
+    assert page.stat().st_mtime_ns > time
+
+
+def test_measurements_are_remembered(study, tmp_path):
+    mine = study("speed")
+    mine.output = tmp_path
+    counted = []
+    for _ in range(2):
+        assert mine.remember("dada.reproduce.speed", "key", lambda: counted.append(1) or {"a": 1.5}) == {"a": 1.5}
+    assert len(counted) == 1
+    mine.fresh = True
+    mine.remember("dada.reproduce.speed", "key", lambda: counted.append(1) or 0)
+    assert len(counted) == 2
+
+
+def test_a_stopped_training_stops_the_experiment(study, monkeypatch, tmp_path):
+    mine = study("seeds")
+    mine.output = tmp_path
+    monkeypatch.setattr("dada.training.loop.train", lambda config: Path(config.output) / "best.safetensors")
+    with pytest.raises(KeyboardInterrupt):
+        trainings.trained(mine, trainings.training(mine, "dada", 8))
+
+
+@pytest.mark.parametrize("config", sorted(CONFIGS.glob("paper-*-x8.toml")), ids=lambda p: p.stem)
+def test_full_trainings_are_those_of_the_configurations(config):
+    written = read_config(config)
+    kind = written.data[0].dataset.partition(":")[0]
+    data = next(title for title, name in trainings.KINDS.items() if name == kind)
+    made = trainings.paper_training(written.method, data, 8)
+    for name in vars(written):
+        if name not in ("output", "root"):
+            assert getattr(made, name) == getattr(written, name), name
+
+
+def test_missing_data_are_told_with_where_to_get_them(tmp_path):
+    sets, absent = find(tmp_path, 64)
+    assert [s.title for s in sets] == ["painted"]
+    assert [a.title for a in absent] == ["Middlebury", "NYUv2", "DIML"]
+    for missing in absent:
+        assert "https://" in missing.remedy
+        assert str(tmp_path) in missing.remedy
+    assert len(sets[0].open()) > 0
+
+
+def test_weights_are_found_by_method_and_factor(tmp_path):
+    for name in ("msg/MSGNet_x8.caffemodel", "msg/MSGNet_x16.caffemodel", "fdkn/FDKN_8x", "fdkn/notes_18x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert trainings.released_weights(tmp_path, "msg", 8).name == "MSGNet_x8.caffemodel"
+    assert trainings.released_weights(tmp_path, "msg", 16).name == "MSGNet_x16.caffemodel"
+    assert trainings.released_weights(tmp_path, "fdkn", 8).name == "FDKN_8x"
+    assert trainings.released_weights(tmp_path, "fdkn", 1) is None
+    assert trainings.released_weights(tmp_path, "dada", 8) is None
+    assert trainings.released_weights(None, "msg", 8) is None
+
+
+def test_an_unknown_name_is_told_with_all_there_are():
+    with pytest.raises(InputError, match=r"no experiment 'tabel1'.*table1, table2"):
+        registry.lookup("tabel1")
+
+
+def test_a_damaged_state_counts_as_never_run(tmp_path):
+    (tmp_path / "table1").mkdir()
+    (tmp_path / "table1" / "state.json").write_text("{")
+    assert states(tmp_path)["table1"] == "never run"
+
+
+def test_the_command_lists_runs_and_complains(tmp_path, capsys):
+    assert main(["reproduce", "figure-adjustment", "--output", str(tmp_path)]) == 0
+    assert "figure-adjustment/README.md" in capsys.readouterr().out.replace("\\", "/")
+    assert json.loads((tmp_path / "figure-adjustment" / "results.json").read_text())["setting"] == "small"
+    assert main(["reproduce", "--list", "--output", str(tmp_path)]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in EXPERIMENTS)
+    assert "done (small" in listed
+    assert listed.count("never run") == len(EXPERIMENTS) - 1
+    assert main(["reproduce", "nothing", "--output", str(tmp_path)]) == 2
+    assert main(["reproduce", "table2", "--data", str(tmp_path / "absent")]) == 2
