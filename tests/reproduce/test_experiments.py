@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from dada.evaluation.bench import run as run_bench
 from dada.evaluation.cache import Cache
 from dada.evaluation.contenders import resolve_all
-from dada.reproduce import random_steps
 from dada.reproduce.registry import EXPERIMENTS, run, states
 
 WHOLE = ("table2", "figure-1d", "speed")
@@ -61,11 +60,3 @@ def test_rows_without_learning_are_those_of_the_bench(study, tmp_path):
         )  # fmt: skip
         assert row["mse"] == report.scores(name, 8).mse
         assert row["mae"] == report.scores(name, 8).mae
-
-
-def test_a_constant_number_of_steps_is_the_same_every_time(study):
-    network = random_steps.ConstantSteps(pre_steps=3, grad_steps=2).train()
-    sample = next(iter(study("noise").samples(1, 8)))
-    first, second = network(sample), network(sample)
-    assert first.requires_grad
-    assert first.equal(second)

@@ -58,6 +58,10 @@ def test_unrolled_draws_the_steps_without_gradient_anew_for_each_batch(small: Tr
         training_forward(network, batch, config)
     assert {how["n_grad"] for how in seen} == {48}
     assert {how["n_pre"] for how in seen} == set(range(301))  # 0 and the largest included
+    seen.clear()
+    for _ in range(5):
+        training_forward(network, batch, replace(config, constant_steps=True))
+    assert {how["n_pre"] for how in seen} == {300}
 
 
 def test_unrolled_gradients_reach_every_weight_and_near_the_implicit_ones_with_more_steps(

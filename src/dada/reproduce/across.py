@@ -12,7 +12,7 @@ from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings
 from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
-from dada.reproduce.reports import all_rows, bench, described
+from dada.reproduce.reports import all_rows, bench, described, drawable
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import brief_training, load_trained, paper_training
 
@@ -50,7 +50,7 @@ def across(study: Study) -> Findings:
     ]
     return Findings(
         says, described(reports[:: len(study.effort.across_factors)]), all_rows(reports), _figure(reports),
-        "Error and inconsistency with the source of networks on data that they were not trained on.", tables,
+        f"Error and inconsistency of networks on data that they were not trained on.{drawable(reports[0])[1]}", tables,
         {"training": _about(study, origin)},
     )  # fmt: skip
 
@@ -91,7 +91,7 @@ def _figure(reports: list[Report]) -> Figure:
     from matplotlib.ticker import LogLocator
 
     figure, panels = sheet(2, 1, (4.6, 3.4))
-    report = reports[0]
+    report = drawable(reports[0])[0]
     factor = report.factors[0]
     found = {c.label: report.scores(c.label, factor) for c in report.contenders}
     known = {label: scores for label, scores in found.items() if scores}

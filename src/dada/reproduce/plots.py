@@ -46,15 +46,34 @@ def lines(
         legend: whether the names are written into the panel.
     """
     for number, (name, (across, up)) in enumerate(curves.items()):
-        style: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "color": f"C{number % 10}"}
+        style: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "color": _color(number, len(curves))}
         axes.plot(across, up, label=name, linewidth=1.6, markersize=4.5, **style)
     if "x" in log:
         axes.set_xscale("log")
+        places = [tuple(across) for across, _ in curves.values()]
+        if len(set(places)) == 1:  # numbers of steps and the like, chosen by us
+            plain_ticks(axes, _apart(places[0]))
     if "y" in log:
         axes.set_yscale("log")
     finish(axes, x=x, y=y, title=title)
     if legend and len(curves) > 1:
         axes.legend(fontsize=8, frameon=False)
+
+
+def _color(number: int, count: int) -> Any:
+    """Ten colours, and their lighter twins for more curves than that."""
+    from matplotlib import colormaps
+
+    return f"C{number}" if count <= 10 else colormaps["tab20"]((2 * number + number // 10) % 20)
+
+
+def _apart(values: Sequence[float], ratio: float = 1.7) -> list[float]:
+    """Those of rising values that leave room for their labels on a logarithmic axis."""
+    kept: list[float] = []
+    for value in values:
+        if not kept or value >= ratio * kept[-1]:
+            kept.append(value)
+    return kept
 
 
 def finish(axes: Axes, *, x: str, y: str, title: str = "") -> None:
@@ -71,7 +90,7 @@ def plain_ticks(axes: Axes, values: Sequence[float], names: Sequence[str] | None
     """Ticks of the horizontal axis at these values alone, written out."""
     from matplotlib.ticker import NullLocator
 
-    axes.set_xticks(list(values), list(names) if names else [f"{value:g}" for value in values])
+    axes.set_xticks(list(values), list(names) if names else [f"{value:.6g}" for value in values])
     axes.xaxis.set_minor_locator(NullLocator())
 
 

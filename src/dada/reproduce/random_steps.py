@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torch import Tensor
-
-from dada import methods
 from dada.evaluation.contenders import Contender, resolve
 from dada.evaluation.tables import Table, number
-from dada.network import DADA, DadaConfig
+from dada.network import DADA
 from dada.reproduce.ablation import FACTOR, about_ablation, compared, share
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import lines, sheet
@@ -17,38 +14,6 @@ from dada.reproduce.reports import all_rows, described
 from dada.reproduce.steps import Looped
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import load_trained, training
-from dada.sample import Sample
-
-CONSTANT = "dada-constant-steps"
-
-
-class ConstantSteps(DADA):
-    """DADA that is always trained with the same number of steps of the loop.
-
-    Args:
-        extractor: a name of `dada.features.build`.
-        features: how many the extractor makes.
-        pretrained: from ImageNet.
-        upsample: enlarge the extractor's input.
-        pre_steps: without gradient.
-        grad_steps: with gradient, after these.
-    """
-
-    def __init__(
-        self, extractor: str = "light", features: int = 16, pretrained: bool = False, upsample: bool = False,
-        pre_steps: int = 8000, grad_steps: int = 1024,
-    ) -> None:  # fmt: skip
-        super().__init__(DadaConfig(extractor=extractor, features=features, pretrained=pretrained, upsample=upsample))
-        self.pre_steps, self.grad_steps = pre_steps, grad_steps
-
-    def forward(self, sample: Sample, **options: object) -> Tensor:
-        """Return [B, 1, H, W]; the loop in training, as asked for otherwise."""
-        if self.training:
-            return super().forward(sample, method="iterate", n_pre=self.pre_steps, n_grad=self.grad_steps)
-        return super().forward(sample, **options)  # type: ignore[arg-type]
-
-
-methods.NETWORKS.setdefault(CONSTANT, f"{__name__}:ConstantSteps")  # the trainer finds it there
 
 
 def random_steps(study: Study) -> Findings:
@@ -57,8 +22,7 @@ def random_steps(study: Study) -> Findings:
     pre, grad = min(8000, max(effort.pre_steps)), min(1024, effort.grad_steps[len(effort.grad_steps) // 2])
     base = training(study, "dada", FACTOR, test.title, ablation=True)
     drawn = replace(base, scheme="unrolled", pre_steps=pre, grad_steps=grad)
-    kept = {k: v for k, v in base.network.items() if k in ("extractor", "features", "pretrained", "upsample")}
-    fixed = replace(base, method=CONSTANT, network={**kept, "pre_steps": pre, "grad_steps": grad})
+    fixed = replace(drawn, constant_steps=True)
     contenders = [resolve("bicubic")]
     names = ("N_pre random", "N_pre constant")
     for name, config in zip(names, (drawn, fixed), strict=True):

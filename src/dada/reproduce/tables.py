@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dada.evaluation.bench import Report
+from dada.evaluation.bench import Report, Runs
 from dada.evaluation.contenders import BICUBIC
 from dada.evaluation.curves import curves, measured
 from dada.evaluation.files import write
 from dada.evaluation.metrics import THRESHOLDS
 from dada.evaluation.paper import paper, paper_set
-from dada.evaluation.summary import cost, details
+from dada.evaluation.summary import details
 from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import finish, lines, plain_ticks, sheet
@@ -24,7 +24,6 @@ from dada.reproduce.reports import (
     main_tables,
     missed,
     network_report,
-    with_gaps,
 )
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import about_training
@@ -71,32 +70,40 @@ def runtime(study: Study) -> Findings:
     test = study.first()
     free = learning_free_report(study, test, study.effort.network_crops)
     report = joined([free, network_report(study, test)])
+    fastest = {(label, f): _fastest(runs) for (label, f), runs in report.runs.items()}
     times: dict[str, tuple[list[float], list[float]]] = {}
-    for contender in report.contenders:
-        runs = {f: report.runs[contender.label, f].seconds for f in report.factors}
-        known = [(float(f), s) for f, s in runs.items() if s is not None]
-        if contender.label != BICUBIC:
-            times[contender.label] = ([f for f, _ in known], [s for _, s in known])
+    for label in [c.label for c in report.contenders if c.label != BICUBIC]:
+        known = [(float(f), s) for f in report.factors if (s := fastest[label, f]) is not None]
+        times[label] = [f for f, _ in known], [s for _, s in known]
     figure, (axes,) = sheet(1, 1, (7.0, 4.0))
     lines(axes, times, x="factor", y="seconds for a crop", log="xy", legend=False)
     plain_ticks(axes, report.factors, [f"x{f}" for f in report.factors])
     figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
-    ours = report.runs["dada-free", report.factors[0]].seconds, report.runs["dada-free", report.factors[-1]].seconds
-    seconds = paper()["seconds"]
-    says = [
-        f"Learning-free DADA takes {ours[0]:.2g} s at x{report.factors[0]} and {ours[1]:.2g} s at "
-        f"x{report.factors[-1]}: the equilibrium, on a CPU.",
-        "The paper, in batches of 32 on an RTX 3090: DADA "
-        + ", ".join(f"{s:g} s (x{f})" for f, s in seconds["dada"].items())
-        + "; LGR "
-        + ", ".join(f"{s:g} s (x{f})" for f, s in seconds["lgr"].items())
-        + "; feed-forward networks below 0.02 s. Other machines: compare the ratios.",
-    ]
-    caption = "Median seconds of a call for one crop, on the CPU at hand. Networks count without their training."
-    settings = {"networks": about_training(study)}
-    return Findings(
-        says, described([report]), all_rows([report]), figure, caption, [with_gaps(cost(report), report)], settings
+    table = Table(
+        f"{report.dataset}, {report.protocol.describe(report.count)}: seconds for a crop",
+        ["method", *(f"x{f}" for f in report.factors)],
+        [[n, *("-" if (s := fastest[n, f]) is None else f"{s:.3f}" for f in report.factors)] for n in times],
+        "The fastest of the crops, on the CPU at hand: the first ones also import and compile. The source and its "
+        "bicubic interpolation are made before and not counted.",
     )
+    first, last = (fastest["dada-free", report.factors[i]] or float("nan") for i in (0, -1))
+    says = [
+        f"Learning-free DADA takes {first:.2g} s at x{report.factors[0]} and {last:.2g} s at x{report.factors[-1]}: "
+        "the equilibrium, on a CPU.",
+        f"The paper, in batches of 32 on an RTX 3090: DADA {_quoted('dada')}; LGR {_quoted('lgr')}; feed-forward "
+        "networks below 0.02 s. Other machines: compare the ratios.",
+    ]
+    caption = "Seconds of a call for one crop, on the CPU at hand, against the factor."
+    settings = {"networks": about_training(study)}
+    return Findings(says, described([report]), all_rows([report]), figure, caption, [table], settings)
+
+
+def _fastest(runs: Runs) -> float | None:
+    return min((record.seconds for record in runs.records), default=None) if runs.failure is None else None
+
+
+def _quoted(method: str) -> str:
+    return ", ".join(f"{seconds:g} s (x{factor})" for factor, seconds in paper()["seconds"][method].items())
 
 
 def metrics(study: Study) -> Findings:

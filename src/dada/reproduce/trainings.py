@@ -17,7 +17,7 @@ from dada.training.config import DataConfig, LossConfig, ScheduleConfig, TrainCo
 
 SLOW = ("dkn", "pmba")
 RATES = {"pmba": 1e-3, "fdsr": 5e-4}  # the others 1e-4, DADA 1e-3
-BRIEF_RATE = 2e-3
+BRIEF_RATES = {"dada": 2e-3, "pmba": 1e-4}  # the others 1e-3; PMBA with more breaks down within a few steps
 KINDS = {"Middlebury": "middlebury", "NYUv2": "nyuv2", "DIML": "diml"}
 STEPS_AN_EPOCH = {"Middlebury": 10, "NYUv2": 107, "DIML": 180}
 EPOCHS = {"Middlebury": 2500, "NYUv2": 250, "DIML": 150}
@@ -71,7 +71,7 @@ def brief_training(study: Study, method: str, factor: int, steps: int, data: str
         crop=(max(effort.train_crop, 2 * factor),),
         batch=(1 if slow else effort.train_batch,),
         steps=min(steps, effort.slow_steps) if slow else steps,
-        learning_rate=BRIEF_RATE if method == "dada" else RATES.get(method, 1e-3),
+        learning_rate=BRIEF_RATES.get(method, 1e-3),
         weight_decay=0.0,
         clip=0.1,
         schedule=ScheduleConfig(kind="cosine"),

@@ -146,6 +146,8 @@ class TrainConfig:
     """Of DADA: through the equilibrium, or through the last steps of the paper's loop."""
     pre_steps: int = 8000
     """Largest number of steps without gradient, drawn anew for each batch (unrolled: the paper's N_pre)."""
+    constant_steps: bool = False
+    """Always run all pre_steps, instead of a number drawn anew."""
     grad_steps: int = 1024
     """Number of steps with gradient (unrolled: the paper's N_grad)."""
 

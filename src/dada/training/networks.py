@@ -39,7 +39,7 @@ def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) ->
         return network(sample)
     if config.scheme == "implicit":
         return network(sample, method="equilibrium")
-    before = int(torch.randint(config.pre_steps + 1, ()))
+    before = config.pre_steps if config.constant_steps else int(torch.randint(config.pre_steps + 1, ()))
     return network(sample, method="iterate", n_pre=before, n_grad=config.grad_steps)
 
 
