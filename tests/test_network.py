@@ -64,10 +64,12 @@ def random_sample(batch: int = 1, factor: int = 4, low: float = 1.0) -> Sample:
 
 @pytest.mark.parametrize("adjust", ["ratio", "shift", "auto"])
 @pytest.mark.parametrize("source", ["dataset", "own"])
-@pytest.mark.parametrize(("rounds", "edges"), [(1, False), (3, False), (1, True)])
-def test_downsampling_the_result_gives_back_the_source(adjust, source, rounds, edges) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "edges", "direct"), [(1, False, False), (3, False, False), (1, True, False), (2, True, True)]
+)
+def test_downsampling_the_result_gives_back_the_source(adjust, source, rounds, edges, direct) -> None:
     sample = random_sample(batch=2)
-    model = DADA(replace(SMALL, adjust=adjust, source=source, rounds=rounds, edges=edges)).eval()
+    model = DADA(replace(SMALL, adjust=adjust, source=source, rounds=rounds, edges=edges, direct=direct)).eval()
     with torch.no_grad():
         result = model(sample)
     assert result.shape == (2, 1, 20, 28)
@@ -88,6 +90,28 @@ def test_features_are_those_of_guide_and_source_less_its_mean() -> None:
     source = (sample.initial - sample.initial.mean()) / sample.deviation().float()
     features = model.extractor(torch.cat([standardise(sample.guide), source], dim=1))
     torch.testing.assert_close(model.coefficients(sample), coefficients(features, 0.03))
+
+
+def test_direct_compares_guide_and_source_too_each_with_its_learned_weight() -> None:
+    sample, model = random_sample(), DADA(replace(SMALL, direct=True, edges=True))
+    image = torch.cat([standardise(sample.guide), sample.initial / sample.deviation().float()], dim=1)
+    made = model.extractor(torch.cat([image[:, :3], image[:, 3:] - image[:, 3:].mean()], dim=1))
+    weights = torch.tensor([0.5, 0.5, 0.5, 0.5])[:, None, None]
+    expected = coefficients(torch.cat([weights * image, made[:, :8]], dim=1), 0.03)
+    found = model.coefficients(sample)
+    strength = (found.vertical / expected.vertical).detach().log()
+    torch.testing.assert_close(strength, made[:, 8, :-1].detach(), rtol=1e-2, atol=1e-4)  # what `edges` changes
+    model(sample).square().mean().backward()
+    assert model.logg.grad != 0
+    assert model.logs.grad != 0
+
+
+def test_direct_starts_better_than_bicubic(real: Sample) -> None:
+    model = DADA(replace(SMALL, direct=True, edges=True, source="own", rounds=2)).eval()
+    assert real.target is not None
+    with torch.no_grad():
+        left, bicubic = ((image - real.target).abs().mean() for image in (model(real), real.initial))
+    assert left < 0.7 * bicubic
 
 
 def test_the_papers_source_channel_is_in_the_unit_of_the_data_set() -> None:
@@ -212,7 +236,7 @@ def test_light_network_overfits_a_crop(real: Sample) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, replace(SMALL, rounds=2, edges=True, adjust="auto", distance="mean_absolute")]
+    "config", [SMALL, replace(SMALL, rounds=2, edges=True, direct=True, adjust="auto", distance="mean_absolute")]
 )
 def test_a_saved_network_comes_back(tmp_path: Path, config: DadaConfig) -> None:
     model = DADA(config).eval()

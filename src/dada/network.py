@@ -25,6 +25,7 @@ from dada.sample import Sample, Solve
 LIFT = 0.1  # units by which values near zero are lifted before ratios are taken, as in the released code
 EPSILON = 1e-8  # added to the divisor of Eq. 3 in the loop, as in the released code
 RESULT_WEIGHT = 1.0  # of the last result in deviations of the source, at the start of training
+DIRECT_WEIGHTS = (0.5, 0.5, 8.0)  # of guide, source and result compared directly: about those of `Dynamic`
 STRONGEST = 5.0  # largest |logarithm| by which the network may change a coefficient directly
 
 
@@ -41,6 +42,8 @@ class DadaConfig:
         kappa: of Eq. 2, at the start of training.
         distance: of Eq. 2; "euclidean" as in the paper, "mean_absolute" as in the released code and its weights.
         edges: let the network also change each coefficient directly, beside what the features say.
+        direct: compare the guide and the bicubic source themselves too, each with a learned weight, so that training
+            starts from what works without learning; the features add to that, and `edges` can take away.
         source: unit of the source channel: "dataset" is that of the sample (the paper), "own" is the
             deviation of the source itself: then the unit of the data does not matter.
         rounds: solutions; from the second on, the coefficients also see the last result (dynamic guidance).
@@ -60,6 +63,7 @@ class DadaConfig:
     kappa: float = KAPPA
     distance: Distance = "euclidean"
     edges: bool = False
+    direct: bool = False
     source: Literal["dataset", "own"] = "dataset"
     rounds: int = 1
     sees: Literal["coefficients", "features"] = "coefficients"
@@ -123,8 +127,12 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             config.extractor, channels, config.features + 2 * config.edges, config.pretrained, config.upsample
         )
         self.logk = nn.Parameter(torch.tensor(math.log(config.kappa)))
+        guide, source, result = DIRECT_WEIGHTS if config.direct else (1.0, 1.0, RESULT_WEIGHT)
+        if config.direct:
+            self.logg = nn.Parameter(torch.tensor(math.log(guide)))
+            self.logs = nn.Parameter(torch.tensor(math.log(source)))
         if config.rounds > 1 and not self.again:
-            self.logw = nn.Parameter(torch.tensor(math.log(RESULT_WEIGHT)))
+            self.logw = nn.Parameter(torch.tensor(math.log(result)))
 
     @property
     def kappa(self) -> Tensor:
@@ -203,15 +211,22 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         channels = [standardise(self._bands(sample.guide)), (sample.initial - mean) / unit]
         if self.again:
             channels.append((result - mean) / unit)
-        return self.extractor(torch.cat([c.to(self.logk.dtype) for c in channels], dim=1))
+        image = torch.cat([c.to(self.logk.dtype) for c in channels], dim=1)
+        features = self.extractor(image)
+        if self.config.direct:
+            weights = torch.cat([self.logg.expand(self.config.bands), self.logs[None]]).exp()
+            seen = image[:, : self.config.bands + 1] * weights[:, None, None]
+            features = torch.cat([seen, features], dim=1)  # those for `edges` stay last
+        return features
 
     def _coefficients(self, features: Tensor, seen: Tensor | None) -> Coefficients:
         """Eq. 2; `seen` is the last result in deviations of the source, [B, 1, H, W]."""
-        compared = features[:, : self.config.features]
+        count = features.shape[1] - 2 * self.config.edges
+        compared = features[:, :count]
         if seen is not None:
             compared = torch.cat([compared, self.logw.exp() * seen.to(compared)], dim=1)
         c = coefficients(compared, self.kappa, self.config.distance)
-        return _change(c, features[:, self.config.features :]) if self.config.edges else c
+        return _change(c, features[:, count:]) if self.config.edges else c
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> DADA:

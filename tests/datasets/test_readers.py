@@ -237,6 +237,11 @@ class TestText:
         with pytest.raises(InputError, match=message):
             load_dataset(f"nyuv2:{nyuv2[0]}?{query}")
 
+    def test_a_text_may_name_its_own_split(self, nyuv2):
+        assert [pair.name for pair in load_dataset(f"nyuv2:{nyuv2[0]}?split=val", "test")] == [
+            pair.name for pair in load_dataset(f"nyuv2:{nyuv2[0]}", "val")
+        ]
+
     def test_painted_scenes_have_seed_count_and_size(self):
         dataset = load_dataset("painted:3,20?size=64")
         assert len(dataset) == 20

@@ -25,9 +25,10 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
     """Return the data set of a text KIND:PATH, such as "middlebury:/data" or "scenes:/data/middlebury_2005_full".
 
     Options follow after a question mark: "nyuv2:/data?index=split.json", "scenes:/data?without=Art,Books". Those of
-    each kind are the keyword arguments of its reader; `cache=FOLDER` keeps decoded images of any kind as
-    memory-mapped arrays. Painted scenes are "painted:SEED" or "painted:SEED,COUNT", the same for every split, with the
-    options `size` (pixels a side) and `textures` (a folder of photographs).
+    each kind are the keyword arguments of its reader; `split=NAME` takes another split than asked for, and
+    `cache=FOLDER` keeps decoded images of any kind as memory-mapped arrays. Painted scenes are "painted:SEED" or
+    "painted:SEED,COUNT", the same for every split, with the options `size` (pixels a side) and `textures` (a folder of
+    photographs).
 
     Args:
         text: kind, path and options.
@@ -45,9 +46,9 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
     if kind not in DATASETS or not place:
         listed = ", ".join(f"{name}:PATH" for name in DATASETS)
         raise InputError(f"data set {text!r} is unknown. Use one of {listed}, painted:SEED or painted:SEED,COUNT.")
-    cache = options.pop("cache", None)
+    cache, split = options.pop("cache", None), options.pop("split", split)
     reader = _class(DATASETS[kind])
-    _check_options(text, options, ["cache", *(reader.__init__.__kwdefaults__ or ())])
+    _check_options(text, options, ["cache", "split", *(reader.__init__.__kwdefaults__ or ())])
     dataset: Dataset = reader(place, split, **options)
     if cache is None:
         return dataset
