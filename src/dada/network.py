@@ -47,8 +47,8 @@ class DadaConfig:
         source: unit of the source channel: "dataset" is that of the sample (the paper), "own" is the
             deviation of the source itself: then the unit of the data does not matter.
         rounds: solutions; from the second on, the coefficients also see the last result (dynamic guidance).
-        sees: where it enters: "coefficients" adds it to the features of Eq. 2 with a learned weight, so that the
-            network runs once; "features" gives it to the network, which runs again for each round.
+        sees: where it enters: "coefficients" adds it to the features of Eq. 2 with a learned weight for each round, so
+            that the network runs once; "features" gives it to the network, which runs again for each round.
         adjust: "ratio" (Eq. 3), "shift" for any values, or "auto": ratio for images that are positive.
         method: "equilibrium", or "iterate" for the paper's loop.
         tolerance: of the equilibrium.
@@ -132,7 +132,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             self.logg = nn.Parameter(torch.tensor(math.log(guide)))
             self.logs = nn.Parameter(torch.tensor(math.log(source)))
         if config.rounds > 1 and not self.again:
-            self.logw = nn.Parameter(torch.tensor(math.log(result)))
+            self.logw = nn.Parameter(torch.full((config.rounds - 1,), math.log(result)))
 
     @property
     def kappa(self) -> Tensor:
@@ -201,7 +201,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         for number in range(self.rounds):
             if features is None or self.again:
                 features = self._features(sample, unit, result)
-            seen = None if self.again or not number else result / unit
+            seen = None if self.again or not number else self.logw[number - 1].exp() * (result / unit)
             result = solve(self._coefficients(features, seen), result).to(sample.initial.dtype)
         return result
 
@@ -220,11 +220,11 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         return features
 
     def _coefficients(self, features: Tensor, seen: Tensor | None) -> Coefficients:
-        """Eq. 2; `seen` is the last result in deviations of the source, [B, 1, H, W]."""
+        """Eq. 2; `seen` is the last result in deviations of the source, with its weight, [B, 1, H, W]."""
         count = features.shape[1] - 2 * self.config.edges
         compared = features[:, :count]
         if seen is not None:
-            compared = torch.cat([compared, self.logw.exp() * seen.to(compared)], dim=1)
+            compared = torch.cat([compared, seen.to(compared)], dim=1)
         c = coefficients(compared, self.kappa, self.config.distance)
         return _change(c, features[:, count:]) if self.config.edges else c
 

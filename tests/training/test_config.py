@@ -4,9 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from dada.checkpoint import save
 from dada.errors import InputError
+from dada.network import DADA, DadaConfig
 from dada.training import TrainConfig, read_config, toml, train
+from dada.training.networks import build
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -74,3 +78,13 @@ def test_unusable_config_is_told_before_training(small: TrainConfig, changes: di
     with pytest.raises(InputError, match=message):
         train(replace(small, **changes))
     assert not Path(small.output, "last.pt").exists()
+
+
+def test_a_network_of_more_rounds_starts_from_one_of_fewer(tmp_path: Path):
+    fewer = DADA(DadaConfig(features=4, rounds=2))
+    torch.nn.init.constant_(fewer.logw, 1.5)
+    save(fewer, tmp_path / "two.safetensors")
+    settings = {"features": 4, "rounds": 4}
+    network = build(TrainConfig(network=settings, start=str(tmp_path / "two.safetensors")))
+    assert network.logw.tolist() == [1.5, 1.5, 1.5]
+    assert torch.equal(network.extractor.net.stem.weight, fewer.extractor.net.stem.weight)

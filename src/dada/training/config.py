@@ -77,12 +77,15 @@ class ScheduleConfig:
     """Of `step`."""
     floor: float = 0.01
     """Of `cosine`: the share of the rate left at the end."""
+    steps: int = 0
+    """Of `cosine`: steps to the end; 0 for those of the training."""
     warmup: int = 0
     """Steps over which the rate rises from 0."""
 
     def __post_init__(self) -> None:
         _at_least(self.every, 1, "schedule.every")
         _at_least(self.warmup, 0, "schedule.warmup")
+        _at_least(self.steps, 0, "schedule.steps")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,8 +71,11 @@ def _arguments(kind: Any, config: TrainConfig) -> dict[str, Any]:
 def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
     if not Path(path).exists():
         raise InputError(f"start {path}: there is no such file or folder.")
+    state, rounds = kind.load(path).state_dict(), getattr(network, "logw", None)
+    if rounds is not None and 0 < state.get("logw", rounds).numel() < rounds.numel():  # the last one serves for more
+        state["logw"] = torch.cat([state["logw"], state["logw"][-1:].expand(rounds.numel() - state["logw"].numel())])
     try:
-        network.load_state_dict(kind.load(path).state_dict())
+        network.load_state_dict(state)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise InputError(f"start {path}: its weights do not fit the network of [network]: {reason}") from None

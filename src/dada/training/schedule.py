@@ -13,5 +13,5 @@ def learning_rate(step: int, config: TrainConfig) -> float:
     rate = config.learning_rate * min(1.0, (step + 1) / (schedule.warmup + 1))
     if schedule.kind == "step":
         return rate * schedule.decay ** (step // schedule.every)
-    done = step / config.steps
+    done = min(step / (schedule.steps or config.steps), 1.0)
     return rate * (schedule.floor + (1 - schedule.floor) * (1 + math.cos(math.pi * done)) / 2)
