@@ -100,62 +100,70 @@ def _apply(values, i, ratio, change, measured, has_measured):
 
 
 @compiled
-def _diffuse_row(y, i, wv, wh, lam, total, out):
-    """Eq. 1 for row i, added to `total`; edges that leave the image have zero weight."""
-    H, W = y.shape
-    a, b = max(i - 1, 0), min(i + 1, H - 1)
-    for j in range(1, W - 1):
-        value = y[i, j]
-        flow = wv[i, j] * (y[a, j] - value) + wv[i + 1, j] * (y[b, j] - value)
-        flow += wh[i, j] * (y[i, j - 1] - value) + wh[i, j + 1] * (y[i, j + 1] - value)
+def _diffuse_row(y, i, H, W, wv, wh, lam, total, out):
+    """Eq. 1 for row i, added to `total`; edges that leave the image have zero weight.
+
+    All images are flat here, y and out with a number to spare before and after: the neighbour of the first pixel of a
+    row may then be anything finite. Unsigned places need no test for negative ones, and no pixel is left over for a
+    slow second loop.
+    """
+    here = np.uint64(1 + i * W)
+    above, below = np.uint64(1 + max(i - 1, 0) * W), np.uint64(1 + min(i + 1, H - 1) * W)
+    v, h = np.uint64(i * W), np.uint64(i * (W + 1))
+    width, one = np.uint64(W), np.uint64(1)
+    for j in range(width):
+        value = y[here + j]
+        flow = wv[v + j] * (y[above + j] - value) + wv[v + width + j] * (y[below + j] - value)
+        flow += wh[h + j] * (y[here + j - one] - value) + wh[h + j + one] * (y[here + j + one] - value)
         value += lam * flow
-        out[i, j] = value
-        total[j] += value
-    for j in range(0, W, max(W - 1, 1)):
-        value = y[i, j]
-        flow = wv[i, j] * (y[a, j] - value) + wv[i + 1, j] * (y[b, j] - value)
-        flow += wh[i, j] * (y[i, max(j - 1, 0)] - value) + wh[i, j + 1] * (y[i, min(j + 1, W - 1)] - value)
-        value += lam * flow
-        out[i, j] = value
+        out[here + j] = value
         total[j] += value
 
 
 @compiled
-def loop(y, other, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_measured, rows, cols, steps):
-    """Run Eq. 1 and Eq. 3 `steps` times, swapping y and other; return the one that holds the result.
+def loop(y, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_measured, rows, cols, steps):
+    """Run Eq. 1 and Eq. 3 `steps` times from y; return the result.
 
     Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
     between them for a soft one (iterate.py); `share` is one over the number of measured pixels, or 0.
     """
-    W = y.shape[1]
+    H, W = y.shape
+    flat, target = np.zeros(H * W + 2, y.dtype), np.zeros(H * W + 2, y.dtype)
+    now, then = flat[1:-1].reshape((H, W)), target[1:-1].reshape((H, W))
+    now[:] = y
+    fv, fh = wv.reshape(-1), wh.reshape(-1)
     total = np.empty(W, y.dtype)
     unused = np.zeros(W, y.dtype)
     change = np.empty(W, y.dtype)
     means = np.empty((1, source.shape[1]))
+    moved = np.empty((1, source.shape[1]), y.dtype)
+    divisor = np.empty(source.shape[1], y.dtype)
+    less = epsilon if ratio else 0.0
     lam = y.dtype.type(step)
     for _ in range(steps):
         for block in range(source.shape[0]):
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
                 if has_measured:
-                    _diffuse_row(y, i, wv, wh, lam, unused, other)
-                    _accumulate(other, i, measured, has_measured, total)
+                    _diffuse_row(flat, i, H, W, fv, fh, lam, unused, target)
+                    _accumulate(then, i, measured, has_measured, total)
                 else:
-                    _diffuse_row(y, i, wv, wh, lam, total, other)
+                    _diffuse_row(flat, i, H, W, fv, fh, lam, total, target)
             reduce(total, cols, means, 0)
             # without branches, to vectorise: where a cell is not used, pull and share are 0 and the divisor is 1
             for cell in range(source.shape[1]):
                 mean = means[0, cell] * share[block, cell]
-                change_of_mean = pull[block, cell] * (source[block, cell] - mean)
                 used = 1.0 if share[block, cell] > 0 else 0.0
-                if ratio:
-                    change_of_mean = (change_of_mean - used * epsilon) / (mean + epsilon + 1.0 - used)
-                means[0, cell] = change_of_mean
-            expand(means, 0, cols, change)
+                moved[0, cell] = pull[block, cell] * (source[block, cell] - mean) - used * less
+                divisor[cell] = mean + epsilon + 1.0 - used
+            if ratio:  # a short division will do: what matters of the change is its leading digits
+                for cell in range(source.shape[1]):
+                    moved[0, cell] /= divisor[cell]
+            expand(moved, 0, cols, change)
             for i in range(rows[block], rows[block + 1]):
-                _apply(other, i, ratio, change, measured, has_measured)
-        y, other = other, y
-    return y
+                _apply(then, i, ratio, change, measured, has_measured)
+        flat, target, now, then = target, flat, then, now
+    return now
 
 
 @compiled

@@ -159,7 +159,7 @@ def _run(
     pad = torch.nn.functional.pad
     wv = pad(coefficients.vertical.detach(), (0, 0, 1, 1)).numpy()
     wh = pad(coefficients.horizontal.detach(), (1, 1)).numpy()
-    now = y.detach().clone().contiguous().numpy()
+    now = y.detach().contiguous().numpy()
     part = torch.where(constraint.count > 0, 1 / constraint.count.double(), 0.0)
     source, pull, share = (
         v.detach().double().contiguous().numpy() for v in (constraint.source, _pull(constraint, step_size), part)
@@ -169,7 +169,7 @@ def _run(
 
     def one(n: int) -> np.ndarray:
         return _numba.loop(
-            now[n], np.empty_like(now[n]), wv[n], wh[n], step_size, adjust == "ratio", epsilon,
+            now[n], wv[n], wh[n], step_size, adjust == "ratio", epsilon,
             source[n], pull[n], share[n], blank if measured is None else measured[n], measured is not None,
             constraint.blocks.rows, constraint.blocks.cols, steps,
         )  # fmt: skip
