@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,6 +61,13 @@ def check(
     images = source.shape[0] * source.shape[1]
 
     detached = source.detach()
+    cells = (images, *blocks.source_size)
+    if mask is None and coverage is None and weight is None:  # the usual case, in a few operations
+        _check_whole(detached, adjust)
+        count = torch.from_numpy(blocks.area).to(detached).expand(cells)
+        return Constraint(
+            blocks, source.reshape(cells), torch.full_like(detached, torch.inf).reshape(cells), count, None
+        )
     strength = torch.full_like(detached, torch.inf)
     if weight is not None:
         strength = _expand("weight", weight, source.shape).to(source.dtype)
@@ -71,7 +79,6 @@ def check(
     if coverage is not None:
         size = (source.shape[0], source.shape[1], *coefficients.size)
         measured = _expand("coverage", coverage, size).bool().reshape(images, *coefficients.size)
-    cells = (images, *blocks.source_size)
     strength = strength.reshape(cells)
     count = torch.from_numpy(blocks.area).to(detached).expand(cells)
     if measured is not None:
@@ -116,6 +123,13 @@ def _expand(name: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
         return given.expand(shape)
     except RuntimeError:
         raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}") from None
+
+
+def _check_whole(source: Tensor, adjust: Adjust) -> None:
+    """The same as `_check_values` where every cell is measured."""
+    low, high = engine.extremes(source)
+    if not (math.isfinite(low) and math.isfinite(high) and (adjust == "shift" or low > 0)):
+        _check_values(source, torch.ones_like(source, dtype=torch.bool), adjust)
 
 
 def _check_values(source: Tensor, used: Tensor, adjust: Adjust) -> None:
