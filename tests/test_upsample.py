@@ -132,8 +132,13 @@ def test_inputs_are_not_changed(scene, source):
 
 
 def test_views_with_any_strides_are_welcome(scene, source):
-    flipped = dada.upsample(source[::-1, ::-1], scene.guide[::-1, ::-1])
-    straight = dada.upsample(source, scene.guide, tolerance=1e-5)
+    view, copy = (
+        (source[::-1, ::-1], scene.guide[::-1, ::-1]),
+        (source[::-1, ::-1].copy(), scene.guide[::-1, ::-1].copy()),
+    )
+    np.testing.assert_array_equal(dada.upsample(*view).values, dada.upsample(*copy).values)
+    flipped = dada.upsample(*view, model="dynamic")  # a network may see things in another way when they are flipped
+    straight = dada.upsample(source, scene.guide, model="dynamic", tolerance=1e-5)
     assert np.abs(flipped.values[::-1, ::-1] - straight.values).mean() < 1e-3
 
 
@@ -340,12 +345,23 @@ def test_the_less_confident_a_cell_the_further_it_may_move(scene, source, adjust
 
 
 def test_auto_is_ratio_for_positive_values_and_shift_for_others(scene, source):
-    assert dada.upsample(source, scene.guide).report.adjust == "ratio"
+    assert dada.upsample(source, scene.guide, model="dynamic").report.adjust == "ratio"
     below = source - source.mean()
-    result = dada.upsample(below, scene.guide)
+    result = dada.upsample(below, scene.guide, model="dynamic")
     assert result.report.adjust == "shift"
     np.testing.assert_allclose(averaged(result.values, 24, 32), below, atol=1e-5)
-    assert dada.upsample(np.where(below > 0, source, 0), scene.guide, invalid=0).report.adjust == "ratio"
+    holes = np.where(below > 0, source, 0)
+    assert dada.upsample(holes, scene.guide, model="dynamic", invalid=0).report.adjust == "ratio"
+
+
+def test_auto_is_what_the_network_was_trained_with_as_long_as_positive_values_stay_positive(scene, source):
+    result = dada.upsample(source, scene.guide)
+    assert (result.report.model, result.report.adjust) == ("learned", "shift")
+    pit = np.ones((24, 32), np.float32)
+    pit[8:16, 8:16] = 0.02  # beside so large a jump a sum goes below zero, a product does not
+    result = dada.upsample(pit, scene.guide)
+    assert result.values.min() > 0
+    assert result.report.adjust == "ratio"
 
 
 # ---- mistakes ----------------------------------------------------------------------------------------------
@@ -390,7 +406,7 @@ CHECKS[4::8] = 255
         (SOURCE, GUIDE, {"method": "iterate", "tolerance": 1e-3}, "has no tolerance"),
         (SOURCE, GUIDE, {"method": "iterate", "steps": 0}, "1 or more"),
         (SOURCE, GUIDE, {"tolerance": 0}, "between 0 and 1"),
-        (SOURCE, GUIDE, {"model": "best"}, "none .*default"),
+        (SOURCE, GUIDE, {"model": "best"}, "default, learned, dynamic and none"),
         (SOURCE, np.moveaxis(GUIDE, -1, 0), {}, "numpy.moveaxis"),
         (SOURCE, torch.from_numpy(GUIDE), {}, r"permute\(2, 0, 1\)"),
         (SOURCE, GUIDE[None], {}, "the guide has shape"),

@@ -1,4 +1,4 @@
-"""Models turn a guide into diffusion coefficients. The default one is chosen here and nowhere else."""
+"""Models turn a guide into diffusion coefficients. Here they are found by name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from torch import Tensor
 from dada.errors import InputError
 from dada.learning_free import Dynamic, LearningFree
 from dada.sample import Method, Sample, Solve
-
-DEFAULT_MODEL = "dynamic"
-"""What `model="default"` means."""
 
 
 @runtime_checkable
@@ -43,15 +40,21 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
     """Return the model of a name.
 
     Args:
-        name: "default"; "dynamic" or "none", which need no weights; a file or folder of weights of DADA; a JSON file
-            of settings of a model without weights; or another method of the bench with its weights, as "msg:FILE".
+        name: "default", which is "learned" where that fits and else "dynamic" (see `dada.default`); "learned", the
+            network that comes with the package; "dynamic" or "none", which need no weights; a file or folder of
+            weights of DADA; a JSON file of settings of a model without weights; or another method of the bench with
+            its weights, as "msg:FILE".
 
     Raises:
         InputError: there is no such model, or the file is not one; the message says what there is.
     """
-    chosen = DEFAULT_MODEL if str(name) == "default" else str(name)
+    chosen = str(name)
     if chosen in LEARNING_FREE:
         return LEARNING_FREE[chosen]()
+    if chosen in ("default", "learned"):
+        from dada.default import Default, learned
+
+        return Default() if chosen == "default" else learned()
     path = Path(chosen)
     if path.suffix == ".json" and not path.is_dir():
         return _read_settings(path)
@@ -62,9 +65,9 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
     if path.exists():
         return load_method(f"dada:{chosen}")
     raise InputError(
-        f"model {chosen!r} is unknown. Use one of: dynamic and none (which need no weights), default (currently "
-        f"{DEFAULT_MODEL}), a file or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method "
-        f"({', '.join(METHODS)}, {', '.join(f'{n}:FILE' for n in NETWORKS)})."
+        f"model {chosen!r} is unknown. Use one of: default, learned, dynamic and none (which need no weights), a file "
+        f"or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method ({', '.join(METHODS)}, "
+        f"{', '.join(f'{n}:FILE' for n in NETWORKS)})."
     )
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from dada.default import Default
 from dada.diffusion import (
     Coefficients,
     Solution,
@@ -108,15 +109,17 @@ def upsample(
         guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
             same area; 8-bit, 16-bit, or float; see `dada.guide.unit_range` for how its values are taken. NumPy
             masked arrays are masked where they have no value.
-        model: "default", "dynamic" or "none" (which need no weights), a file of weights, or a model; see `load_model`.
+        model: "default", which is "learned" where that fits the guide; "dynamic" or "none", which need no weights; a
+            file of weights; or a model; see `load_model`.
         mask: (h, w) bool, True where the source is valid.
         confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
             weight c / (1 - c): the diffusion may move its mean, the less the closer c is to 1. At 1/2 a cell
             weighs about as much as its ties to one neighbouring cell in a flat part of the guide.
         invalid: value that marks invalid cells in the source, beside NaN.
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
-            values); "auto" is "ratio" where all valid values are positive and within a factor of 100 of each
-            other, unless its equilibrium is not reached.
+            values); "auto" is what the model was trained with, "shift" for the learned default; for models that
+            learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
+            unless its equilibrium is not reached. Positive values stay positive.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -137,8 +140,12 @@ def upsample(
     factors = check_sizes(cells.values.shape, bands.shape[1:], said.append)
     size = bands.shape[1], bands.shape[2]
     check_memory(size, bands.shape[0], cells.values.itemsize)
-    chosen = _choose_adjust(adjust, cells.values[trust > 0])
     network = load_model(model) if isinstance(model, str | os.PathLike) else model
+    if isinstance(network, Default):
+        network, why = network.suited(len(bands), size)
+        if why:
+            said.append(f"model dynamic was used, which learned nothing: {why}")
+    chosen = _choose_adjust(adjust, cells.values[trust > 0], preferred(network))
     solve = _method(method, tolerance, steps)
 
     with torch.no_grad():
@@ -148,8 +155,9 @@ def upsample(
         problem = _Problem.of(cells, trust, chosen, size, device)
         if isinstance(network, Model):
             way = _diffuse(problem, network, fine, solve, chosen)
-            if (adjust, chosen, method) == ("auto", "ratio", "equilibrium") and not way.converged:
-                chosen = "shift"  # convex: it always comes to its end
+            other = _other_adjust(chosen, way, problem, cells.values[trust > 0])
+            if adjust == "auto" and method == "equilibrium" and other != chosen:
+                chosen = other
                 problem = _Problem.of(cells, trust, chosen, size, device)
                 way = _diffuse(problem, network, fine, solve, chosen)
         else:
@@ -343,10 +351,15 @@ def _too_extreme(measured: np.ndarray) -> str:
     )
 
 
-def _choose_adjust(adjust: Adjust, measured: np.ndarray) -> Literal["ratio", "shift"]:
+def preferred(model: Any) -> str:
+    """The adjustment that a network was trained with; "auto" where it does not matter."""
+    return str(getattr(getattr(model, "config", None), "adjust", "auto"))
+
+
+def _choose_adjust(adjust: Adjust, measured: np.ndarray, trained: str) -> Literal["ratio", "shift"]:
     low, high = float(measured.min()), float(measured.max())
     if adjust == "auto":  # ratios of values near zero to large ones are ill-conditioned, and shift is as good there
-        return "ratio" if low > 0 and high <= RATIO_SPAN * low else "shift"
+        return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
     if adjust not in ("ratio", "shift"):
         raise InputError(f"adjust {adjust!r} is unknown. Use auto, ratio or shift.")
     if adjust == "ratio" and not low > 0:
@@ -356,6 +369,18 @@ def _choose_adjust(adjust: Adjust, measured: np.ndarray) -> Literal["ratio", "sh
             "invalid."
         )
     return adjust
+
+
+def _other_adjust(
+    chosen: Literal["ratio", "shift"], way: _Way, problem: _Problem, measured: np.ndarray
+) -> Literal["ratio", "shift"]:
+    """What `auto` comes down to once a first result is there."""
+    if chosen == "ratio":
+        return "ratio" if way.converged else "shift"  # convex: it always comes to its end
+    # what was positive everywhere shall stay so
+    if _choose_adjust("auto", measured, "auto") == "shift" or bool((problem.unscaled(way.values) > 0).all()):
+        return "shift"
+    return "ratio"
 
 
 def _method(method: Solver, tolerance: float | None, steps: int | None) -> Any:

@@ -39,11 +39,11 @@ class Options:
     fill: Annotated[bool, arg(help_behavior_hint="")] = False
     """Also give values to pixels without a measurement; by default they stay invalid."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
-    """Which model: default, dynamic or none (both without weights), a file or folder of weights, a JSON file of
-    settings, or another method with its weights, as msg:FILE."""
+    """Which model: default (learned, or dynamic where that does not fit), learned, dynamic or none (both without
+    weights), a file or folder of weights, a JSON file of settings, or another method with its weights, as msg:FILE."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
-    """How cells are held to their measurement: ratio (positive values), shift (any), auto (ratio where it can
-    be)."""
+    """How cells are held to their measurement: ratio (positive values), shift (any), auto (what the model was trained
+    with)."""
     method: Literal["equilibrium", "iterate"] = "equilibrium"
     """Solve for the equilibrium, or run the paper's loop."""
     tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None

@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dada.default import Default
 from dada.diffusion import Coefficients, equilibrium
 from dada.diffusion.constraint import Adjust
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
 from dada.model import Model, load_model
 from dada.sample import Method, Sample, initialise
+from dada.upsampling import preferred
 
 BICUBIC = "bicubic"
 WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors")
@@ -55,18 +57,21 @@ class Diffusion:
         return f"model {self.model.name}"
 
     def __call__(self, sample: Sample) -> Tensor:
-        """Return [B, 1, H, W]; cells are scaled to their measurement where all are positive, else shifted."""
+        """Return [B, 1, H, W]; cells are adjusted as `dada.upsample` does."""
         start = initialise(sample.source, sample.source_mask, sample.size, "torch")
         sample = replace(sample, initial=start)
         positive = bool((sample.source[sample.source_mask] > 0).all())
         options: dict[str, Any] = {"mask": sample.source_mask, "tolerance": self.tolerance, "warn": False}
-        adjust: Adjust = "ratio" if positive else "shift"
+        model = (
+            self.model.suited(sample.guide.shape[1], sample.size)[0] if isinstance(self.model, Default) else self.model
+        )
+        adjust: Adjust = "ratio" if positive and preferred(model) != "shift" else "shift"
 
         def solve(c: Coefficients, start: Tensor) -> Tensor:
             c = Coefficients(*(part.to(sample.source.dtype) for part in c))
             return equilibrium(sample.source, c, initial=start, adjust=adjust, **options).values
 
-        return self.model.diffuse(sample, solve)
+        return model.diffuse(sample, solve)
 
 
 def resolve(text: str, settings: Sequence[str] = ()) -> Contender:

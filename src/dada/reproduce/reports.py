@@ -49,7 +49,7 @@ def learning_free_report(
 
 
 def network_report(study: Study, test: TestSet, factors: Sequence[int] | None = None) -> Report:
-    """Table 1 on one data set: bicubic and the networks, each trained for the factor it is tested at."""
+    """Table 1 on one data set: bicubic, the networks, each trained for the factor it is tested at, and our default."""
     parts = []
     for factor in factors or study.effort.network_factors:
         contenders, reasons = [resolve(BICUBIC)], {}
@@ -58,6 +58,7 @@ def network_report(study: Study, test: TestSet, factors: Sequence[int] | None = 
                 contenders.append(network(study, name, factor, test))
             except InputError as error:
                 reasons[name] = str(error)
+        contenders.append(resolve("default"))  # one for all factors, as it comes with the package
         report = bench(study, contenders, test.open(), [factor], study.effort.network_crops)
         parts.append(_with_failures(report, reasons, factor))
     return joined(parts)
