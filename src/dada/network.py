@@ -197,13 +197,27 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         return first[0]
 
     def _diffuse(self, sample: Sample, unit: Tensor, solve: Solve) -> Tensor:
-        result, features = sample.initial, None
+        result, compared = sample.initial, None
         for number in range(self.rounds):
-            if features is None or self.again:
+            if compared is None or self.again:
                 features = self._features(sample, unit, result)
-            seen = None if self.again or not number else self.logw[number - 1].exp() * (result / unit)
-            result = solve(self._coefficients(features, seen), result).to(sample.initial.dtype)
+                count = features.shape[1] - 2 * self.config.edges
+                compared, factors = features[:, :count], _factors(features[:, count:]) if self.config.edges else None
+                plain = coefficients(compared, self.kappa, self.config.distance)
+            c = plain
+            if number and not self.again:
+                c = self._with_result(plain, compared, self.logw[number - 1].exp() * (result / unit).to(compared))
+            c = Coefficients(*(x * f for x, f in zip(c, factors, strict=True))) if factors else c
+            result = solve(c, result).to(sample.initial.dtype)
         return result
+
+    def _with_result(self, plain: Coefficients, compared: Tensor, seen: Tensor) -> Coefficients:
+        """Eq. 2 of the features and of a result [B, 1, H, W] beside them; `plain` is that of the features alone."""
+        if self.config.distance != "euclidean":
+            return coefficients(torch.cat([compared, seen], dim=1), self.kappa, self.config.distance)
+        # squared distances add up: 1 / c = 1 / c_features + (difference of the result / kappa)^2
+        steps = ((seen.diff(dim=dim)[:, 0] / self.kappa).square() for dim in (-2, -1))
+        return Coefficients(*(c / (1 + c * more) for c, more in zip(plain, steps, strict=True)))
 
     def _features(self, sample: Sample, unit: Tensor, result: Tensor) -> Tensor:
         """Of guide, source and, for networks that run in every round, the last result."""
@@ -218,15 +232,6 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             seen = image[:, : self.config.bands + 1] * weights[:, None, None]
             features = torch.cat([seen, features], dim=1)  # those for `edges` stay last
         return features
-
-    def _coefficients(self, features: Tensor, seen: Tensor | None) -> Coefficients:
-        """Eq. 2; `seen` is the last result in deviations of the source, with its weight, [B, 1, H, W]."""
-        count = features.shape[1] - 2 * self.config.edges
-        compared = features[:, :count]
-        if seen is not None:
-            compared = torch.cat([compared, seen.to(compared)], dim=1)
-        c = coefficients(compared, self.kappa, self.config.distance)
-        return _change(c, features[:, count:]) if self.config.edges else c
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> DADA:
@@ -302,7 +307,7 @@ def _lift(source: Tensor, unit: Tensor) -> Tensor:
     return torch.where(source.amin(dim=(-2, -1), keepdim=True) <= LIFT * unit, LIFT * unit, 0.0)
 
 
-def _change(c: Coefficients, logarithm: Tensor) -> Coefficients:
-    """Multiply coefficients by exp of what the network says of each pixel's edges down and right, [B, 2, H, W]."""
+def _factors(logarithm: Tensor) -> tuple[Tensor, Tensor]:
+    """What the network multiplies coefficients by: exp of what it says of each pixel's edges down and right."""
     factor = (STRONGEST * torch.tanh(logarithm / STRONGEST)).exp()
-    return Coefficients(c.vertical * factor[:, 0, :-1], c.horizontal * factor[:, 1, :, :-1])
+    return factor[:, 0, :-1], factor[:, 1, :, :-1]
