@@ -21,9 +21,9 @@ class Train(TrainConfig):
     A training that was interrupted or killed goes on where it stopped when it is started again, and ends with the
     same weights. Flags go before what the configuration says.
 
-    For example: `dada train --config configs/default.toml --output runs/default`
+    For example: `dada train --config configs/short.toml --output runs/short`
 
-    On several processes: `torchrun --nproc-per-node 2 -m dada.cli train --config configs/default.toml`
+    On several processes: `torchrun --nproc-per-node 2 -m dada.cli train --config configs/short.toml`
     """
 
     config: Annotated[str, arg(metavar="FILE", help_behavior_hint="")] = ""

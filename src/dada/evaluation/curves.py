@@ -64,7 +64,8 @@ def _draw(axes: Axes, title: str, lines: dict[str, Line], order: list[str], repo
 
     for label, line in lines.items():
         place = order.index(label)
-        style: dict[str, Any] = {"marker": MARKERS[place % len(MARKERS)], "color": colormaps["tab10"](place % 10)}
+        color = colormaps["tab10"](place) if place < 10 else colormaps["Dark2"](place % 8)
+        style: dict[str, Any] = {"marker": MARKERS[place % len(MARKERS)], "color": color}
         factors = sorted(line)
         axes.plot(factors, [line[f] for f in factors], label=label, linewidth=1.6, markersize=5, **style)
     axes.set_xscale("log", base=2)

@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from dada.datasets.crops import to_sample
+from dada.default import learned
 from dada.diffusion import Coefficients, coefficients
 from dada.evaluation.metrics import THRESHOLDS, jumps
 from dada.evaluation.tables import Table, number
@@ -35,6 +36,7 @@ def coefficient_maps(study: Study) -> Findings:
     sample = to_sample(max(crops, key=lambda p: _busy(p.target, dataset.unit)), FACTOR, dataset.unit)
     colours = coefficients(standardise(sample.guide), KAPPA, "mean_absolute")
     maps = {"from RGB": colours, "from deep features": trained.coefficients(sample)}
+    maps["by our default"] = learned().coefficients(sample)
     stopped = {name: _stopped(c) for name, c in maps.items()}
     assert sample.target is not None
     assert sample.target_mask is not None
@@ -56,7 +58,8 @@ def coefficient_maps(study: Study) -> Findings:
     )
     says = [
         f"Coefficients from colours stop diffusion {number(ratios[0])} times as much at depth jumps as elsewhere, "
-        f"those of the network {number(ratios[1])} times.",
+        f"those of the network {number(ratios[1])} times, those of the default that comes with the package "
+        f"{number(ratios[2])} times.",
         f"The network is trained so: {about_dada(study)}.",
     ]
     caption = "Guide, true depth, and how far diffusion is stopped (dark: not at all, bright: entirely)."
@@ -73,8 +76,8 @@ def _busy(target: np.ndarray, unit: float) -> int:
 
 
 def _stopped(c: Coefficients) -> np.ndarray:
-    """1 minus the smallest coefficient of each pixel's edges, (H, W)."""
-    vertical, horizontal = (_numpy(1 - edges[0]) for edges in c)
+    """1 minus the smallest coefficient of each pixel's edges, (H, W); a network may also speed diffusion up: 0."""
+    vertical, horizontal = (_numpy(1 - edges[0]).clip(min=0) for edges in c)
     down = np.pad(vertical, ((0, 1), (0, 0)))
     right = np.pad(horizontal, ((0, 0), (0, 1)))
     return np.maximum(
@@ -87,7 +90,7 @@ def _numpy(values: Tensor) -> np.ndarray:
 
 
 def _draw(sample: Sample, stopped: dict[str, np.ndarray]) -> Figure:
-    figure, panels = sheet(4, 1, (2.6, 2.9))
+    figure, panels = sheet(2 + len(stopped), 1, (2.6, 2.9))
     assert sample.target is not None
     panels[0].imshow(sample.guide[0].permute(1, 2, 0).numpy()[..., :3])
     panels[0].set_title("guide", fontsize=10)

@@ -113,14 +113,14 @@ class _Maps:
 
 
 def _contenders(study: Study) -> list[Contender]:
-    """Bicubic, some methods without weights, and the networks."""
+    """Bicubic, some methods without weights, the networks, and our default."""
     found = [resolve(BICUBIC), *(c for c in learning_free_methods(study) if c.name in SHOWN)]
     for name in study.effort.networks:
         try:
             found.append(network(study, name, FACTOR))
         except InputError:
             continue
-    return found
+    return [*found, resolve("default")]
 
 
 def _row(dataset: str, crop: str, method: str, values: np.ndarray) -> Row:

@@ -145,7 +145,9 @@ def _printed(report: Report) -> list[Table]:
 def _bars(axes: Axes, report: Report, factor: int) -> None:
     found = {c.label: report.scores(c.label, factor) for c in report.contenders}
     values = {label: 100 * scores.edge_error for label, scores in found.items() if scores}
-    axes.barh(list(values), list(values.values()), color=["C3" if "dada" in label else "C0" for label in values])
+    axes.barh(
+        list(values), list(values.values()), color=["C3" if "dada" in n or "default" in n else "C0" for n in values]
+    )
     axes.invert_yaxis()
     finish(axes, x="edge error (%)", y="", title=report.dataset)
 
