@@ -155,8 +155,8 @@ def upsample(
         problem = _Problem.of(cells, trust, chosen, size, device)
         if isinstance(network, Model):
             way = _diffuse(problem, network, fine, solve, chosen)
-            other = _other_adjust(chosen, way, problem, cells.values[trust > 0])
-            if adjust == "auto" and method == "equilibrium" and other != chosen:
+            other = _other_adjust(chosen, way, problem, cells.values[trust > 0], method)
+            if adjust == "auto" and other != chosen:
                 chosen = other
                 problem = _Problem.of(cells, trust, chosen, size, device)
                 way = _diffuse(problem, network, fine, solve, chosen)
@@ -248,7 +248,7 @@ class _Problem:
         used = trust > 0
         measured = cells.values[used].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            offset = float(np.float32(measured.mean())) if adjust == "shift" else 0.0
+            offset = float(cells.values.dtype.type(measured.mean())) if adjust == "shift" else 0.0
             largest = float(np.abs(measured - offset).max())
         if not np.isfinite(largest):
             raise InputError(_too_extreme(measured))
@@ -372,11 +372,11 @@ def _choose_adjust(adjust: Adjust, measured: np.ndarray, trained: str) -> Litera
 
 
 def _other_adjust(
-    chosen: Literal["ratio", "shift"], way: _Way, problem: _Problem, measured: np.ndarray
+    chosen: Literal["ratio", "shift"], way: _Way, problem: _Problem, measured: np.ndarray, method: Solver
 ) -> Literal["ratio", "shift"]:
     """What `auto` comes down to once a first result is there."""
     if chosen == "ratio":
-        return "ratio" if way.converged else "shift"  # convex: it always comes to its end
+        return "ratio" if way.converged or method == "iterate" else "shift"  # convex: it always comes to its end
     # what was positive everywhere shall stay so
     if _choose_adjust("auto", measured, "auto") == "shift" or bool((problem.unscaled(way.values) > 0).all()):
         return "shift"
