@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dada.diffusion import Coefficients, down, iterate, up
+from dada.diffusion import Coefficients, down, equilibrium, iterate, up
 from dada.diffusion.constraint import check
 from dada.diffusion.iterate import adjustment, diffuse, start
 
@@ -110,3 +110,16 @@ def test_mistakes_are_named():
         iterate(source, c, steps=3, grad_steps=4)
     with pytest.raises(ValueError, match="initial must be"):
         iterate(source, c, initial=torch.ones(1, 1, 7, 8, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("adjust", ["ratio", "shift"])
+def test_coefficients_above_one_take_smaller_steps_to_the_same_end(adjust):
+    torch.manual_seed(0)
+    source = 1 + torch.rand(1, 1, 4, 4, dtype=torch.float64)
+    c = Coefficients(torch.rand(1, 15, 16, dtype=torch.float64), torch.rand(1, 16, 15, dtype=torch.float64))
+    strong = Coefficients(*(20 * edges for edges in c))
+    end = iterate(source, strong, adjust=adjust, steps=40_000).values
+    torch.testing.assert_close(
+        end, equilibrium(source, strong, adjust=adjust, tolerance=1e-9).values, rtol=0, atol=1e-6
+    )
+    torch.testing.assert_close(end, equilibrium(source, c, adjust=adjust, tolerance=1e-9).values, rtol=0, atol=1e-6)

@@ -84,7 +84,7 @@ def iterate(
         adjust: "ratio" (Eq. 3, positive values only) or "shift" (any values).
         steps: number of steps in all.
         grad_steps: how many of them, the last ones, are differentiable (the paper's N_grad); memory grows with it.
-        step_size: lambda of Eq. 1, in (0, 1/4).
+        step_size: lambda of Eq. 1, in (0, 1/4); divided by the largest coefficient if that is above 1.
         epsilon: added to the divisor of Eq. 3; the authors' released code uses 1e-8.
         mask: [B, K, h, w] bool, cells with a measurement.
         coverage: [B, K, H, W] bool, pixels over which the cells were measured.
@@ -98,6 +98,8 @@ def iterate(
     if not 0 < step_size < 0.25:
         raise ValueError(f"step_size must lie in (0, 1/4) for the loop to be stable (Eq. 1), got {step_size}")
     constraint = check(source, coefficients, adjust, mask, coverage, weight)
+    # those of Eq. 2 are at most 1; the loop ends at the same image with smaller steps, which larger ones need
+    step_size /= max([1.0, *(engine.extremes(edges)[1] for edges in coefficients if edges.numel())])
     flat = flatten(coefficients, source.shape[1])
     before = y = start(initial, source, constraint).detach()
     with torch.no_grad():
