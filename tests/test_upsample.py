@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import dada
-from dada.diffusion import down
+from dada.diffusion import Coefficients, down
 from dada.errors import InputError
 from dada.inputs import check_sizes, read_source
 from dada.learning_free import LearningFree
@@ -352,6 +352,32 @@ def test_auto_is_ratio_for_positive_values_and_shift_for_others(scene, source):
     np.testing.assert_allclose(averaged(result.values, 24, 32), below, atol=1e-5)
     holes = np.where(below > 0, source, 0)
     assert dada.upsample(holes, scene.guide, model="dynamic", invalid=0).report.adjust == "ratio"
+
+
+class Scaled:
+    """The paper's variant with all coefficients times a number: the same image where every cell is exact."""
+
+    name = "scaled"
+
+    def __init__(self, by):
+        self.by = by
+
+    def diffuse(self, sample, solve):
+        plain = load_model("none").coefficients(sample)
+        return solve(Coefficients(*(self.by * edges for edges in plain)), sample.initial)
+
+
+def test_confidence_means_the_same_whatever_the_scale_of_a_models_coefficients(scene, source):
+    confidence = np.full(source.shape, 0.9)
+    weak, strong = (dada.upsample(source, scene.guide, model=Scaled(s), confidence=confidence) for s in (1, 50))
+    np.testing.assert_allclose(strong.values, weak.values, rtol=1e-3)
+    outlier, one = source.copy(), np.ones(source.shape)
+    outlier[10, 10] *= 2
+    one[10, 10] = 0.5
+    for model in ("default", "none"):
+        mean = averaged(dada.upsample(outlier, scene.guide, model=model, confidence=one).values, 24, 32)[10, 10]
+        moved = (outlier[10, 10] - mean) / source[10, 10]
+        assert 0.5 < moved < 0.98  # most of the way back to its neighbours, but not all of it
 
 
 def test_auto_is_what_the_network_was_trained_with_as_long_as_positive_values_stay_positive(scene, source):

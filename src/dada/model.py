@@ -36,6 +36,11 @@ class Model(Protocol):
         ...
 
 
+def preferred_adjust(model: object) -> str:
+    """The adjustment that a network was trained with; "auto" where it does not matter."""
+    return str(getattr(getattr(model, "config", None), "adjust", "auto"))
+
+
 def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
     """Return the model of a name.
 

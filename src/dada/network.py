@@ -127,12 +127,13 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             config.extractor, channels, config.features + 2 * config.edges, config.pretrained, config.upsample
         )
         self.logk = nn.Parameter(torch.tensor(math.log(config.kappa)))
-        guide, source, result = DIRECT_WEIGHTS if config.direct else (1.0, 1.0, RESULT_WEIGHT)
+        guide, source, result = DIRECT_WEIGHTS
         if config.direct:
             self.logg = nn.Parameter(torch.tensor(math.log(guide)))
             self.logs = nn.Parameter(torch.tensor(math.log(source)))
         if config.rounds > 1 and not self.again:
-            self.logw = nn.Parameter(torch.full((config.rounds - 1,), math.log(result)))
+            begin = math.log(result if config.direct else RESULT_WEIGHT)
+            self.logw = nn.Parameter(torch.full((config.rounds - 1,), begin))
 
     @property
     def kappa(self) -> Tensor:

@@ -29,7 +29,7 @@ from dada.errors import InputError
 from dada.guide import bands_first, unit_range
 from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source
 from dada.memory import check_memory
-from dada.model import Model, load_model
+from dada.model import Model, load_model, preferred_adjust
 from dada.registration import MIN_AGREEMENT, edge_agreement
 from dada.sample import Sample
 
@@ -145,7 +145,7 @@ def upsample(
         network, why = network.suited(len(bands), size)
         if why:
             said.append(f"model dynamic was used, which learned nothing: {why}")
-    chosen = _choose_adjust(adjust, cells.values[trust > 0], preferred(network))
+    chosen = _choose_adjust(adjust, cells.values[trust > 0], preferred_adjust(network))
     solve = _method(method, tolerance, steps)
 
     with torch.no_grad():
@@ -323,6 +323,8 @@ def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: s
 
     def solve(c: Coefficients, start: Tensor) -> Tensor:
         c = Coefficients(*(part.to(problem.source.dtype) for part in c))
+        if problem.weight is not None and not solutions:  # whatever a model's scale is, confidence means the same
+            c = _flat_is_one(c)
         # from the last solution itself, which may be finer than what the model saw of it
         begin = solutions[-1].values if solutions else initial if start is sample.initial else start.to(initial.dtype)
         now = problem.settled(solutions[0].values) if solutions else problem
@@ -337,6 +339,15 @@ def _diffuse(problem: _Problem, model: Model, guide: Tensor, run: Any, adjust: s
     return _Way(last.values, len(solutions), spent, float(last.residual), bool(last.converged), last.reason[0])
 
 
+def _flat_is_one(c: Coefficients) -> Coefficients:
+    """Scale coefficients so that those of flat parts, their 90th percentile, are 1.
+
+    Exact cells do not notice, uncertain ones weigh against them. A network may speed diffusion up as it likes.
+    """
+    flat = float(np.quantile(np.concatenate([part.detach().cpu().numpy().ravel() for part in c]), 0.9))
+    return Coefficients(*(part / flat for part in c)) if flat > 0 else c
+
+
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:
     """Refuse values that left the range of their dtype."""
     finite = torch.isfinite(result) if isinstance(result, Tensor) else torch.from_numpy(np.isfinite(result))
@@ -349,11 +360,6 @@ def _too_extreme(measured: np.ndarray) -> str:
         f"the source ranges from {measured.min():g} to {measured.max():g}, too far to be computed with in its "
         "type. If such a value means no measurement, state it with invalid= (--invalid); if not, rescale the source."
     )
-
-
-def preferred(model: Any) -> str:
-    """The adjustment that a network was trained with; "auto" where it does not matter."""
-    return str(getattr(getattr(model, "config", None), "adjust", "auto"))
 
 
 def _choose_adjust(adjust: Adjust, measured: np.ndarray, trained: str) -> Literal["ratio", "shift"]:

@@ -16,9 +16,8 @@ from dada.diffusion import Coefficients, equilibrium
 from dada.diffusion.constraint import Adjust
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
-from dada.model import Model, load_model
+from dada.model import Model, load_model, preferred_adjust
 from dada.sample import Method, Sample, initialise
-from dada.upsampling import preferred
 
 BICUBIC = "bicubic"
 WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors")
@@ -65,7 +64,7 @@ class Diffusion:
         model = (
             self.model.suited(sample.guide.shape[1], sample.size)[0] if isinstance(self.model, Default) else self.model
         )
-        adjust: Adjust = "ratio" if positive and preferred(model) != "shift" else "shift"
+        adjust: Adjust = "ratio" if positive and preferred_adjust(model) != "shift" else "shift"
 
         def solve(c: Coefficients, start: Tensor) -> Tensor:
             c = Coefficients(*(part.to(sample.source.dtype) for part in c))
