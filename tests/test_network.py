@@ -177,6 +177,27 @@ def test_the_second_round_sees_the_first_result(sees) -> None:
     assert len(calls) == (3 if sees == "features" else 1)
 
 
+@pytest.mark.parametrize("distance", ["euclidean", "mean_absolute"])
+def test_later_rounds_compare_the_result_as_one_more_feature_each_with_its_own_weight(distance) -> None:
+    sample, model = random_sample(), DADA(replace(SMALL, rounds=3, distance=distance, source="own")).eval()
+    torch.nn.init.constant_(model.extractor.net.head.out.weight, 0.1)
+    model.logw.data = torch.tensor([0.3, 1.1])
+    made: list[Tensor] = []
+    model.extractor.register_forward_hook(lambda module, given, features: made.append(features))
+    rounds: list[tuple[Coefficients, Tensor]] = []
+
+    def solve(c: Coefficients, start: Tensor) -> Tensor:
+        rounds.append((c, start))
+        return start + torch.rand(20, 28)
+
+    with torch.no_grad():
+        model.diffuse(sample, solve)
+        for (found, result), logarithm in zip(rounds[1:], model.logw, strict=True):
+            seen = torch.cat([made[0], logarithm.exp() * result / sample.deviation()], dim=1)
+            for ours, plain in zip(found, coefficients(seen, model.kappa, distance), strict=True):
+                torch.testing.assert_close(ours, plain.float(), rtol=1e-3, atol=1e-5)
+
+
 def test_the_weight_of_the_result_is_learned() -> None:
     sample, model = random_sample(), DADA(replace(SMALL, rounds=2))
     model(sample).square().mean().backward()

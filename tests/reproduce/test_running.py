@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dada.cli import main
@@ -10,6 +11,7 @@ from dada.errors import InputError
 from dada.reproduce import registry, trainings
 from dada.reproduce.found import find
 from dada.reproduce.registry import EXPERIMENTS, run, states
+from dada.reproduce.robustness import Shifted
 from dada.training.config import read_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -122,3 +124,11 @@ def test_the_command_lists_runs_and_complains(tmp_path, capsys):
     assert listed.count("never run") == len(EXPERIMENTS) - 1
     assert main(["reproduce", "nothing", "--output", str(tmp_path)]) == 2
     assert main(["reproduce", "table2", "--data", str(tmp_path / "absent")]) == 2
+
+
+def test_a_shifted_guide_lies_to_the_right_and_all_else_stays(study):
+    dataset = study("guide-shift").first().open()
+    plain, moved = dataset[0], Shifted(dataset, 2.0)[0]
+    assert np.array_equal(moved.guide[:, 2:], plain.guide[:, :-2])
+    assert np.array_equal(moved.target, plain.target, equal_nan=True)
+    assert (Shifted(dataset, 2.0).name, Shifted(dataset, 2.0).unit) == (dataset.name, dataset.unit)

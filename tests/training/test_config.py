@@ -88,3 +88,18 @@ def test_a_network_of_more_rounds_starts_from_one_of_fewer(tmp_path: Path):
     network = build(TrainConfig(network=settings, start=str(tmp_path / "two.safetensors")))
     assert network.logw.tolist() == [1.5, 1.5, 1.5]
     assert torch.equal(network.extractor.net.stem.weight, fewer.extractor.net.stem.weight)
+
+
+def test_a_finer_head_starts_as_the_plain_one(tmp_path: Path):
+    settings = {"features": 4, "extractor": "lite0"}
+    plain = DADA(DadaConfig(**settings)).eval()
+    save(plain, tmp_path / "plain.safetensors")
+    start = str(tmp_path / "plain.safetensors")
+    finer = build(TrainConfig(network=settings | {"extractor": "lite0-fine"}, start=start))
+    image = torch.rand(1, 4, 32, 64)
+    assert torch.equal(finer.eval().extractor(image), plain.extractor(image))
+    finer.extractor(image).square().sum().backward()
+    assert all(r.conv.weight.grad.any() for r in finer.extractor.net.head.more)  # and learns from there
+    save(finer, tmp_path / "finer.safetensors")
+    with pytest.raises(InputError, match="do not fit"):  # what would be lost is not lost silently
+        build(TrainConfig(network=settings, start=str(tmp_path / "finer.safetensors")))

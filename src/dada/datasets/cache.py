@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.datasets.pair import Dataset, Pair, check_index
+from dada.datasets.pair import Dataset, Over, Pair, check_index
 from dada.io import write_bytes_atomically
 
 
-class Cached:
+class Cached(Over):
     """A data set whose pairs are decoded once, then read from a folder.
 
     Several processes may share the folder: files are written whole or not at all, and equal. Changes of the data set's
@@ -29,24 +29,6 @@ class Cached:
         """
         self.dataset = dataset
         self.folder = folder / hashlib.sha256(key.encode()).hexdigest()[:16]
-
-    @property
-    def name(self) -> str:
-        """That of the data set."""
-        return self.dataset.name
-
-    @property
-    def unit(self) -> float:
-        """That of the data set."""
-        return self.dataset.unit
-
-    @property
-    def quantity(self) -> str:
-        """That of the data set."""
-        return self.dataset.quantity
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
     def __getitem__(self, index: int) -> Pair:
         index = check_index(index, len(self))

@@ -78,6 +78,30 @@ class Dataset(Protocol):
     def __getitem__(self, index: int) -> Pair: ...
 
 
+class Over:
+    """A data set made of another one: name, unit, quantity and length are that one's; pairs are up to the kind."""
+
+    dataset: Dataset
+
+    @property
+    def name(self) -> str:
+        """That of the data set."""
+        return self.dataset.name
+
+    @property
+    def unit(self) -> float:
+        """That of the data set."""
+        return self.dataset.unit
+
+    @property
+    def quantity(self) -> str:
+        """That of the data set."""
+        return self.dataset.quantity
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+
 def check_split(split: str) -> Split:
     """Return the split, or say which there are."""
     if split not in get_args(Split):

@@ -13,6 +13,7 @@ __all__ = ["NAMES", "build"]
 NAMES = (
     "light",
     "lite0",
+    "lite0-fine",
     "unet-resnet18",
     "unet-resnet34",
     "unet-resnet50",
@@ -23,6 +24,8 @@ NAMES = (
     "deeplabv3plus-resnet50",
 )
 """Ours and the paper's; "ARCHITECTURE-ENCODER" with any other encoder of segmentation-models-pytorch works too."""
+
+MORE = 2  # convolutions at full resolution that "lite0-fine" has beyond those of "lite0"
 
 
 def build(
@@ -45,8 +48,9 @@ def build(
     """
     if name == "light":
         return Framed(LightUNet(in_channels, classes), LightUNet.stride, upsample)
-    if name == "lite0":
-        return Framed(Lite0UNet(in_channels, classes, pretrained), Lite0UNet.stride, upsample)
+    if name in ("lite0", "lite0-fine"):
+        more = MORE if name == "lite0-fine" else 0
+        return Framed(Lite0UNet(in_channels, classes, pretrained, more), Lite0UNet.stride, upsample)
     from .backbones import backbone
 
     return Framed(*backbone(name, in_channels, classes, pretrained), upsample)

@@ -92,11 +92,20 @@ class Decoder(nn.Module):
 class FineHead(nn.Module):
     """From half the resolution to the features, with a look at the image itself."""
 
-    def __init__(self, channels: int, in_channels: int, classes: int) -> None:
+    def __init__(self, channels: int, in_channels: int, classes: int, more: int = 0) -> None:
+        """Set up.
+
+        Args:
+            channels: of what comes from half the resolution.
+            in_channels: of the image.
+            classes: number of features.
+            more: residual convolutions at full resolution beyond the first; they start as doing nothing.
+        """
         super().__init__()
         self.enlarge = nn.Conv2d(channels, 4 * FINE, 1)  # four pixels for one
         self.look = nn.Conv2d(in_channels, FINE, 3, padding=1)
         self.mix = nn.Conv2d(FINE, FINE, 3, padding=1)
+        self.more = nn.ModuleList(Residual(FINE) for _ in range(more))
         self.out = nn.Conv2d(FINE, classes, 1, bias=False)  # only differences of features count
 
     def begin_gently(self, scale: float = 0.01) -> None:
@@ -104,10 +113,15 @@ class FineHead(nn.Module):
         with torch.no_grad():
             self.enlarge.weight.copy_(self.enlarge.weight[::4].repeat_interleave(4, 0))
             self.out.weight.mul_(scale)
+            for weight in self.more.parameters():
+                weight.zero_()
 
     def forward(self, x: Tensor, image: Tensor) -> Tensor:
         fine = self.look(image).add_(pixel_shuffle(self.enlarge(x), 2)).relu_()
-        return self.out(self.mix(fine).add_(fine).relu_())
+        fine = self.mix(fine).add_(fine).relu_()
+        for residual in self.more:
+            fine = residual(fine)
+        return self.out(fine)
 
 
 def keep_variance(module: nn.Module) -> None:

@@ -46,11 +46,19 @@ class Lite0UNet(nn.Module):
     stride = 32
     frozen: Tensor
 
-    def __init__(self, in_channels: int = 4, classes: int = 64, pretrained: bool = False) -> None:
+    def __init__(self, in_channels: int = 4, classes: int = 64, pretrained: bool = False, more: int = 0) -> None:
+        """Set up.
+
+        Args:
+            in_channels: bands of the guide and one for the source.
+            classes: number of features.
+            pretrained: start from ImageNet.
+            more: convolutions at full resolution beyond those of `light`.
+        """
         super().__init__()
         self.encoder = Lite0Encoder(in_channels)
         self.decoder = Decoder(tuple(LEVELS.values()), WIDTHS)
-        self.head = FineHead(WIDTHS[0], in_channels, classes)
+        self.head = FineHead(WIDTHS[0], in_channels, classes, more)
         self.apply(keep_variance)
         self.head.begin_gently()
         self.register_buffer("frozen", torch.tensor(pretrained))  # kept with the weights, for further training

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dada.baselines.dada_free import DadaFree
 from dada.datasets import Dataset, Pair
+from dada.datasets.pair import Over
 from dada.datasets.sensor import noisy_source
 from dada.diffusion import coefficients, equilibrium
 from dada.evaluation.bench import Report
@@ -31,29 +32,11 @@ WEIGHTS = (10.0, 1.0, 0.1)
 
 
 @dataclass(frozen=True)
-class Shifted:
+class Shifted(Over):
     """A data set whose guides lie some pixels to the right of where they should be."""
 
     dataset: Dataset
     pixels: float
-
-    @property
-    def name(self) -> str:
-        """That of the data set."""
-        return self.dataset.name
-
-    @property
-    def unit(self) -> float:
-        """That of the data set."""
-        return self.dataset.unit
-
-    @property
-    def quantity(self) -> str:
-        """That of the data set."""
-        return self.dataset.quantity
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
     def __getitem__(self, index: int) -> Pair:
         pair = self.dataset[index]

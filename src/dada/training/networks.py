@@ -74,6 +74,9 @@ def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
     state, rounds = kind.load(path).state_dict(), getattr(network, "logw", None)
     if rounds is not None and 0 < state.get("logw", rounds).numel() < rounds.numel():  # the last one serves for more
         state["logw"] = torch.cat([state["logw"], state["logw"][-1:].expand(rounds.numel() - state["logw"].numel())])
+    for name, own in network.state_dict().items():
+        if ".head.more." in name and not own.any():  # "lite0-fine" from "lite0": what starts as doing nothing
+            state.setdefault(name, own)
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
