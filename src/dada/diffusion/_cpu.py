@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import _numba, _numba_levels, engine, solver
+from . import _numba, _numba_alone, _numba_levels, engine, solver
 from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
+from ._numba_alone import Levels, Plain
 from .blocks import Blocks
 from .coefficients import Coefficients
 from .constraint import Constraint
@@ -92,6 +93,9 @@ class CpuSystem:
         self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.loose = not bool(hard.all())
+        used, count = measurement.count > 0, measurement.count
+        self.soft = (measurement.slack > 0) & used
+        self.slack = np.where(used, np.where(used, measurement.slack, 1) * count**2, np.inf)  # of sums, not of means
         self.hierarchy: Hierarchy | None = None
         if worth_it(blocks, hard):
             key = ("levels", blocks, self.loose, kind)
@@ -118,42 +122,34 @@ class CpuSystem:
         measurement, scaled = self.measurement, y is not None
         value = self.sd if y is None else y
         taken, has = measurement.compiled
-        self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
         share = float(np.finfo(self.sd.dtype).eps)
-        self._bands(lambda lo, hi: _numba.root(self.sd, measurement.count, share, TINY, *self.parts, lo, hi))
-        self._bands(
-            lambda lo, hi: _numba.normalise(
-                self.wv,
-                self.wh,
-                self.sd,
-                value,
-                scaled,
-                taken,
-                has,
-                self.g,
-                self.s0,
-                *self.parts,
-                lo,
-                hi,
-            )
-        )
-        slack = np.where(measurement.count > 0, measurement.slack, 1) * measurement.count**2
-        if y is not None:
+        count, slack = measurement.count, self.slack
+        if y is not None and self.soft.any():
             slack = slack * self._slack_factor(y)
-        slack = np.where(measurement.count > 0, slack, np.inf)
-        self.inverse[:] = reciprocal(slack + self.s0)
+        if self.pool is None:
+            system, _ = self._arrays()
+            _numba_alone.assemble(
+                self.cv, self.ch, value, scaled, taken, has, share, TINY, count, slack, self.s0, system
+            )  # fmt: skip
+        else:
+            self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
+            self._bands(lambda lo, hi: _numba.root(self.sd, count, share, TINY, *self.parts, lo, hi))
+            self._bands(
+                lambda lo, hi: _numba.normalise(
+                    self.wv, self.wh, self.sd, value, scaled, taken, has, self.g, self.s0, *self.parts, lo, hi
+                )
+            )
+            self.inverse[:] = reciprocal(slack + self.s0)
         if self.hierarchy:
             self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY)
 
     def _slack_factor(self, y: np.ndarray) -> np.ndarray:
         """What turns the slack of down(y) into that of sum(y^2 x), in soft cells."""
-        m = self.measurement
+        m, soft = self.measurement, self.soft
         out = np.ones(self.cells)
-        soft = (m.slack > 0) & (m.count > 0)
-        if soft.any():
-            taken = y if m.measured is None else y * m.measured
-            mean, square = (_block_sum(v, m.blocks)[soft] / m.count[soft] for v in (taken, taken * y))
-            out[soft] = solver.slack_factor(mean, square, m.source[soft])
+        taken = y if m.measured is None else y * m.measured
+        mean, square = (_block_sum(v, m.blocks)[soft] / m.count[soft] for v in (taken, taken * y))
+        out[soft] = solver.slack_factor(mean, square, m.source[soft])
         return out
 
     def begin(self) -> float:
@@ -166,6 +162,9 @@ class CpuSystem:
         return self.step(0.0)
 
     def step(self, alpha: float) -> float:
+        if self.pool is None:
+            self.alpha = alpha or self.alpha
+            return _numba_alone.precondition(*self._arrays(), alpha, self.eps, OMEGA)
         rr, rz = self._update(alpha)
         if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
             rr, rz = self._update(0.0)
@@ -174,6 +173,27 @@ class CpuSystem:
             return rz
         cycled = self._cycle()
         return cycled if cycled >= 0.5 * rz else float("nan")  # the cycle is never weaker than its smoother
+
+    def descend(self, rz: float, target: float, limit: int) -> tuple[float, int]:
+        """Conjugate gradients: in one compiled call, or pass by pass where threads share the image."""
+        if self.pool is not None:
+            return solver.conjugate_gradients(self, rz, target, limit)
+        rz, count, self.alpha = _numba_alone.descend(*self._arrays(), rz, float(target), limit, self.eps, OMEGA)
+        return rz, count
+
+    def _arrays(self) -> tuple[Plain, Levels | None]:
+        """What `_numba_alone` takes."""
+        system = Plain(
+            self.r, self.g, self.wv, self.wh, self.sd, self.p, self.x, self.q, self.t, self.s1, self.kappa, self.fold,
+            self.multiplier, self.along, self.inverse, self.hard, self.loose, self.edge, *self.parts,
+        )  # fmt: skip
+        if self.hierarchy is None:
+            return system, None
+        first = self.hierarchy.first
+        return system, Levels(
+            *self.hierarchy.parents, first.r, first.t, first.isd, self.s3, self.kappa3, self.extra,
+            self.hierarchy.starts_with_cells, self.hierarchy.packed,
+        )  # fmt: skip
 
     def _update(self, alpha: float) -> tuple[float, float]:
         """r -= alpha q; returns r'r and the r'z of Jacobi. x += alpha p is left to the next pass that reads p."""
@@ -188,18 +208,10 @@ class CpuSystem:
     def _cycle(self) -> float:
         """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
         assert self.hierarchy is not None
-        rz = self._cycle_in_bands(self.hierarchy) if self.pool else self._cycle_alone(self.hierarchy)
+        rz = self._cycle_in_bands(self.hierarchy)
         if self.loose:
             self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
         return rz
-
-    def _cycle_alone(self, levels: Hierarchy) -> float:
-        first = levels.first
-        return _numba_levels.whole_cycle(
-            self.r, self.g, self.kappa, self.wv, self.wh, self.sd, *self.parts, *levels.parents,
-            first.r, first.t, first.isd, self.t, self.s3, self.inverse, self.s1, self.kappa3, self.multiplier,
-            self.extra, levels.starts_with_cells, OMEGA, *levels.packed,
-        )  # fmt: skip
 
     def _cycle_in_bands(self, levels: Hierarchy) -> float:
         first = levels.first

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from . import _numba_levels
+from . import _numba_alone, _numba_levels
 from .blocks import Blocks
 
 OMEGA = 0.9  # damping of the smoother
@@ -129,6 +129,12 @@ class Hierarchy:
         self, wv: np.ndarray, wh: np.ndarray, sd: np.ndarray, g: np.ndarray, slack: np.ndarray, floor: float
     ) -> None:
         """Fill all levels from the finest one."""
+        if self.grids[-1].kind == WITHIN:
+            _numba_alone.build(
+                wv, wh, sd, g, slack, floor, *self.parents,
+                self.table, self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.inverse,
+            )  # fmt: skip
+            return
         fine = (wv, wh, sd, g)
         for level, grid in zip(self.levels, self.grids, strict=True):
             if grid.kind == ACROSS:

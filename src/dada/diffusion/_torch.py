@@ -127,6 +127,9 @@ class TorchSystem:
         self._project()
         return self._precondition()
 
+    def descend(self, rz: Tensor, target: Tensor, limit: int) -> tuple[Tensor, Tensor]:
+        return solver.conjugate_gradients(self, rz, target, limit)
+
     def step(self, alpha: Tensor) -> Tensor:
         a = alpha[:, None, None]
         self.x = self.x + a * self.p

@@ -71,6 +71,10 @@ class System(Protocol):
         """Move along it; return the new r'z."""
         ...
 
+    def descend(self, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+        """What `conjugate_gradients` does, by it or in one compiled call."""
+        ...
+
     # -- scalars
     def divide(self, a: Scalar, b: Scalar) -> Scalar:
         """Return a / b, and 0 where b is not positive."""
@@ -184,7 +188,7 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
     for _ in range(ROUNDS):
         inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)  # below the target, or one more step would follow
         left = max(1, limit - int(system.top(spent)))
-        spent = spent + conjugate_gradients(system, rz, inner, min(INNER_LIMIT, left))[1]
+        spent = spent + system.descend(rz, inner, min(INNER_LIMIT, left))[1]
         system.retract()
         rz = system.linearise()
         for _ in range(HALVINGS):
@@ -217,7 +221,7 @@ def shift(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
     del far  # one convex problem: any start will do
     system.assemble(None)
     system.shift_residual(y)
-    rz, count = conjugate_gradients(system, system.begin(), target, limit)
+    rz, count = system.descend(system.begin(), target, limit)
     system.add_to(y)
     return rz, count
 
@@ -227,7 +231,7 @@ def shift_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) 
     system.assemble(None)
     system.right_hand_side(v)
     first = system.begin()
-    rz, count = conjugate_gradients(system, first, tolerance**2 * first, limit)
+    rz, count = system.descend(first, tolerance**2 * first, limit)
     system.add_to(a)
     return system.divide(rz, first), count
 
@@ -244,7 +248,7 @@ def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limi
             break
         best = system.least(best, rz)
         inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)
-        _, count = conjugate_gradients(system, rz, inner, limit)
+        _, count = system.descend(rz, inner, limit)
         spent = spent + count
         system.add_adjoint(a)
         rz = system.adjoint_residual(a, v)
