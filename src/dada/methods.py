@@ -11,6 +11,7 @@ from dada.sample import Method
 
 METHODS = {
     "bicubic": "dada.baselines.bicubic:Bicubic",
+    "bicubic-torch": "dada.baselines.bicubic:Convolution",
     "gf": "dada.baselines.guided_filter:GuidedFilter",
     "sd": "dada.baselines.static_dynamic:StaticDynamic",
     "pixt": "dada.baselines.pixtransform:PixTransform",

@@ -10,7 +10,7 @@ import torch
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import spsolve
 
-from dada.baselines.bicubic import Bicubic
+from dada.baselines.bicubic import Bicubic, Convolution
 from dada.baselines.dada_free import DadaFree
 from dada.baselines.guided_filter import GuidedFilter, box_mean, guided_filter
 from dada.baselines.lgr import LgrFree
@@ -25,7 +25,16 @@ from dada.sample import Method, Sample
 from .scenes import error, scene
 
 QUICK = PixTransform(iterations=2, batch=8)
-OURS = [Bicubic(), GuidedFilter(), StaticDynamic(), StaticDynamic(measured="block"), QUICK, LgrFree(), DadaFree()]
+OURS = [
+    Bicubic(),
+    Convolution(),
+    GuidedFilter(),
+    StaticDynamic(),
+    StaticDynamic(measured="block"),
+    QUICK,
+    LgrFree(),
+    DadaFree(),
+]
 OPENCV = [JointBilateral(), FastGlobalSmoother(), OpencvGuidedFilter()]
 SIZES = {
     "integer": ((48, 64), (6, 8)),
@@ -99,7 +108,7 @@ def test_the_names_of_dada_methods_lead_here():
         "SD",
         "PixT",
     }
-    for text in ("lgr-free", "dada-free", "jbu", "fgs", "gf-opencv"):
+    for text in ("bicubic-torch", "lgr-free", "dada-free", "jbu", "fgs", "gf-opencv"):
         assert isinstance(load_method(text), Method)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dada.sample import Sample
+from dada.sample import Sample, initialise
 
 
 @dataclass(frozen=True)
 class Bicubic:
-    """The sample's initial image as it is (Keys 1981; here Clough-Tocher over the valid cells).
+    """The sample's initial image as it is: in the bench, Clough-Tocher over the valid cells, as in the paper.
 
     Attributes:
         name: what tables call it.
@@ -22,3 +22,18 @@ class Bicubic:
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W], see `dada.sample.Method`."""
         return sample.initial
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Cubic convolution (Keys 1981), which is what image libraries call bicubic; holes are filled smoothly before.
+
+    Attributes:
+        name: what tables call it.
+    """
+
+    name: str = "Bicubic (torch)"
+
+    def __call__(self, sample: Sample) -> Tensor:
+        """Return [B, 1, H, W], see `dada.sample.Method`."""
+        return initialise(sample.source, sample.source_mask, sample.size, "torch")
