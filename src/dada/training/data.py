@@ -19,6 +19,7 @@ from dada.datasets.augment import STRONG, Augmentation
 from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
 from dada.datasets.pair import Pair
+from dada.datasets.register import register
 from dada.datasets.sensor import Sensor, noisy_source
 from dada.errors import InputError
 from dada.sample import Interpolation, Sample
@@ -106,6 +107,7 @@ class _Origin:
         if index in self.kept:
             return self.kept[index]
         pair = self.dataset[index]  # decoded once where memory allows: it takes longer than all that is done to it
+        pair = register(pair) if self.entry.register else pair
         self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
         if self.kept_bytes < KEEP_BYTES:
             self.kept[index] = pair
