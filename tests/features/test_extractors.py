@@ -87,6 +87,21 @@ class TestLite0(OwnExtractorFacts):
         extractor.eval()
 
 
+class TestLite0Fine(ExtractorFacts):
+    name = "lite0-fine"
+
+    def test_more_is_looked_at_around_each_pixel(self) -> None:
+        torch.manual_seed(0)
+        head = FineHead(8, 4, classes=6, more=2)
+        image = torch.rand(1, 4, 32, 32)
+        changed = image.clone()
+        changed[..., 16, 16] += 1
+        with torch.no_grad():
+            change = (head(torch.zeros(1, 8, 16, 16), changed) - head(torch.zeros(1, 8, 16, 16), image)).abs().sum(1)[0]
+        rows, _ = change.nonzero(as_tuple=True)
+        assert (rows.min(), rows.max()) == (12, 20)  # two pixels further than that of `light`
+
+
 class TestUnetResnet18(ExtractorFacts):
     name = "unet-resnet18"
 
