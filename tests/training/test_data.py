@@ -6,12 +6,16 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from dada.datasets.register import move
 from dada.errors import InputError
 from dada.sample import Sample
+from dada.scene import render
 from dada.training import DataConfig, TrainConfig
 from dada.training.data import Batches, load, without
 
@@ -84,3 +88,19 @@ def test_scenes_are_left_out_by_an_option_of_the_data_set():
     assert without("scenes:a", ("Art", "Books")) == "scenes:a?without=Art,Books"
     assert without("scenes:a?raw=yes", ("Art",)) == "scenes:a?raw=yes&without=Art"
     assert without("scenes:a", ()) == "scenes:a"
+
+
+def test_guides_that_lie_beside_their_targets_are_moved_back_if_asked(small: TrainConfig, tmp_path: Path):
+    scene = render(96, 128)
+    beside = move(scene.guide, 0.0, -1.0)  # a pixel to the right
+    np.save(tmp_path / "a_guide.npy", beside)
+    np.save(tmp_path / "a_depth.npy", scene.depth)
+
+    def error(**options: bool) -> float:
+        data = (DataConfig(dataset=f"folder:{tmp_path}", augment="none", **options),)
+        batches = Batches(replace(small, data=data))
+        right = Batches(replace(small, data=data))
+        right._origins[0].kept[0] = replace(batches._origins[0].dataset[0], guide=scene.guide)
+        return float((batches[0].guide - right[0].guide).abs().mean())
+
+    assert error(register=True) < 0.6 * error()
