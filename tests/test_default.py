@@ -6,6 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+import torch
 
 import dada
 from dada import default
@@ -82,8 +83,6 @@ def test_too_little_memory_falls_back_and_says_so(monkeypatch):
 
 
 def test_the_bench_runs_what_upsample_runs(scene):
-    import torch
-
     guide = torch.from_numpy(scene.guide).permute(2, 0, 1)[None].float() / 255
     depth = torch.from_numpy(scene.depth)[None, None]
     sample: Sample = make_sample(guide, depth, torch.ones_like(depth, dtype=torch.bool), 8, interpolation="torch")
@@ -91,6 +90,20 @@ def test_the_bench_runs_what_upsample_runs(scene):
         bench = resolve("default").method(sample)[0, 0].numpy()
     used = dada.upsample(sample.source[0, 0].numpy(), scene.guide).values
     assert np.abs(bench - used).mean() < 2e-3 * np.ptp(scene.depth)
+
+
+@pytest.mark.parametrize(("model", "adjust"), [("default", "shift"), ("none", "ratio")])
+def test_the_bench_adjusts_as_the_model_was_made_to(scene, monkeypatch, model, adjust):
+    from dada.evaluation import contenders
+
+    used, plain = [], contenders.equilibrium
+    monkeypatch.setattr(contenders, "equilibrium", lambda *a, **k: (used.append(k["adjust"]), plain(*a, **k))[1])
+    depth = torch.from_numpy(scene.depth)[None, None]
+    guide = torch.from_numpy(scene.guide).permute(2, 0, 1)[None].float() / 255
+    sample = make_sample(guide, depth, torch.ones_like(depth, dtype=torch.bool), 8, interpolation="torch")
+    with torch.no_grad():
+        resolve(model).method(sample)
+    assert set(used) == {adjust}
 
 
 def test_nothing_is_downloaded():
