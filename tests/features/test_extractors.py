@@ -40,6 +40,15 @@ class ExtractorFacts:
         torch.testing.assert_close(both[1:], alone, rtol=1e-3, atol=1e-5)
 
 
+def touched(head: FineHead, row: int, col: int) -> torch.Tensor:
+    """How much each pixel's features change with one pixel of the image, [32, 32]."""
+    coarse, image = torch.zeros(1, 8, 16, 16), torch.rand(1, 4, 32, 32)
+    changed = image.clone()
+    changed[..., row, col] += 1
+    with torch.no_grad():
+        return (head(coarse, changed) - head(coarse, image)).abs().sum(1)[0]
+
+
 class OwnExtractorFacts(ExtractorFacts):
     def test_every_weight_learns(self, extractor: nn.Module) -> None:
         extractor(torch.rand(1, 4, *self.size)).square().sum().backward()
@@ -58,11 +67,7 @@ class TestLight(OwnExtractorFacts):
         """What is coarse cannot tell the pixels of a stack apart; the look at the image can."""
         torch.manual_seed(0)
         head = FineHead(8, 4, classes=6)
-        image = torch.rand(1, 4, 32, 32)
-        changed = image.clone()
-        changed[..., 11, 14] += 1
-        with torch.no_grad():
-            change = (head(torch.zeros(1, 8, 16, 16), changed) - head(torch.zeros(1, 8, 16, 16), image)).abs().sum(1)[0]
+        change = touched(head, 11, 14)
         rows, cols = change.nonzero(as_tuple=True)
         assert (rows.min(), rows.max(), cols.min(), cols.max()) == (9, 13, 12, 16)
         assert change[10:13, 13:16].sum() > change.sum() / 2
@@ -93,11 +98,7 @@ class TestLite0Fine(ExtractorFacts):
     def test_more_is_looked_at_around_each_pixel(self) -> None:
         torch.manual_seed(0)
         head = FineHead(8, 4, classes=6, more=2)
-        image = torch.rand(1, 4, 32, 32)
-        changed = image.clone()
-        changed[..., 16, 16] += 1
-        with torch.no_grad():
-            change = (head(torch.zeros(1, 8, 16, 16), changed) - head(torch.zeros(1, 8, 16, 16), image)).abs().sum(1)[0]
+        change = touched(head, 16, 16)
         rows, _ = change.nonzero(as_tuple=True)
         assert (rows.min(), rows.max()) == (12, 20)  # two pixels further than that of `light`
 
