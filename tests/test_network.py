@@ -15,6 +15,7 @@ from dada.checkpoint import save
 from dada.diffusion import Coefficients, down
 from dada.diffusion.coefficients import coefficients
 from dada.features.backbones import import_smp
+from dada.features.review import Review
 from dada.io import read_image
 from dada.learning_free import standardise
 from dada.methods import load_method
@@ -59,17 +60,32 @@ def random_sample(batch: int = 1, factor: int = 4, low: float = 1.0) -> Sample:
     )
 
 
+def opinionated(model: DADA) -> DADA:
+    """The network with a review that has something to say, where it has one."""
+    if model.review:
+        torch.nn.init.normal_(model.review.out.weight, std=0.01)
+    return model
+
+
 # ---- what it computes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("adjust", ["ratio", "shift", "auto"])
 @pytest.mark.parametrize("source", ["dataset", "own"])
 @pytest.mark.parametrize(
-    ("rounds", "edges", "direct"), [(1, False, False), (3, False, False), (1, True, False), (2, True, True)]
+    ("rounds", "edges", "direct", "sees"),
+    [
+        (1, False, False, "coefficients"),
+        (3, False, False, "coefficients"),
+        (1, True, False, "coefficients"),
+        (2, True, True, "coefficients"),
+        (3, True, True, "review"),
+    ],
 )
-def test_downsampling_the_result_gives_back_the_source(adjust, source, rounds, edges, direct) -> None:
+def test_downsampling_the_result_gives_back_the_source(adjust, source, rounds, edges, direct, sees) -> None:
     sample = random_sample(batch=2)
-    model = DADA(replace(SMALL, adjust=adjust, source=source, rounds=rounds, edges=edges, direct=direct)).eval()
+    config = replace(SMALL, adjust=adjust, source=source, rounds=rounds, edges=edges, direct=direct, sees=sees)
+    model = opinionated(DADA(config).eval())
     with torch.no_grad():
         result = model(sample)
     assert result.shape == (2, 1, 20, 28)
@@ -158,7 +174,7 @@ def test_loop_ends_at_the_equilibrium() -> None:
         torch.testing.assert_close(model(sample, method="iterate"), model(sample), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("sees", ["coefficients", "features"])
+@pytest.mark.parametrize("sees", ["coefficients", "review", "features"])
 def test_the_second_round_sees_the_first_result(sees) -> None:
     sample, model = random_sample(), DADA(replace(SMALL, rounds=3, sees=sees)).eval()
     found: list[Coefficients] = []
@@ -198,6 +214,61 @@ def test_later_rounds_compare_the_result_as_one_more_feature_each_with_its_own_w
                 torch.testing.assert_close(ours, plain.float(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize(("edges", "direct"), [(False, False), (True, True)])
+def test_a_review_says_nothing_at_first(edges, direct) -> None:
+    sample, config = random_sample(), replace(SMALL, rounds=3, edges=edges, direct=direct)
+    plain, reviewed = DADA(config).eval(), DADA(replace(config, sees="review")).eval()
+    reviewed.load_state_dict(plain.state_dict(), strict=False)
+    with torch.no_grad():
+        assert torch.equal(reviewed(sample), plain(sample))
+
+
+def test_a_review_changes_the_weight_of_the_result_and_the_coefficients() -> None:
+    """What it says of a pixel holds for its edges down and right: 1 / c = (1 / c_0 + (e^g w step / kappa)^2) / e^a."""
+    sample = random_sample()
+    model = DADA(replace(SMALL, rounds=2, sees="review", source="own")).eval()
+    said = torch.randn(1, 3, 20, 28) / 10  # small, so that it is hardly bounded
+    model.review.register_forward_hook(lambda module, given, made: said)
+    rounds: list[Coefficients] = []
+    result = sample.initial + torch.rand(20, 28)
+
+    def solve(c: Coefficients, start: Tensor) -> Tensor:
+        rounds.append(c)
+        return result
+
+    with torch.no_grad():
+        model.diffuse(sample, solve)
+        share = model.logw.exp() / model.kappa / sample.deviation()[0, 0]
+        for dim, (first, found) in enumerate(zip(rounds[0], rounds[1], strict=True)):
+            down, right = (-1, None) if dim == 0 else (None, -1)
+            step = result.diff(dim=dim - 2)[:, 0] * share
+            a, g = (said[:, number, :down, :right] for number in (dim, 2))
+            expected = a.exp() / (1 / first + (g.exp() * step).square())
+            torch.testing.assert_close(found, expected.float(), rtol=1e-3, atol=1e-6)
+
+
+def test_all_of_a_review_is_learned() -> None:
+    model = opinionated(DADA(replace(SMALL, rounds=2, edges=True, direct=True, sees="review")))
+    model(random_sample()).square().mean().backward()
+    assert all(weight.grad is not None and weight.grad.any() for weight in model.review.parameters())
+
+
+def test_a_review_tells_the_pixels_of_a_stack_apart_and_takes_odd_sizes() -> None:
+    review = Review(4)
+    torch.nn.init.normal_(review.out.weight)
+    result = torch.rand(1, 1, 31, 27)
+    other = result.clone()
+    other[..., 14, 13] += 1
+    with torch.no_grad():
+        prepared = review.prepare(torch.rand(1, 4, 31, 27))
+        said, changed = review(prepared, result, result), review(prepared, other, result)
+    assert said.shape == (1, 3, 31, 27)
+    change = (said - changed).abs().sum(1)[0]
+    rows = change.any(dim=1).nonzero()
+    assert (rows.min(), rows.max()) == (4, 25)  # five stacks to each side, no further
+    assert len({float(x) for x in change[14:16, 12:14].flatten()}) == 4
+
+
 def test_the_weight_of_the_result_is_learned() -> None:
     sample, model = random_sample(), DADA(replace(SMALL, rounds=2))
     model(sample).square().mean().backward()
@@ -216,7 +287,15 @@ def test_a_grey_guide_serves_an_rgb_network_and_five_bands_do_not() -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"adjust": "multiply"}, {"rounds": 0}, {"kappa": -1.0}, {"features": 2.5}, {"edges": "yes"}, {"extractor": "x"}],
+    [
+        {"adjust": "multiply"},
+        {"rounds": 0},
+        {"kappa": -1.0},
+        {"features": 2.5},
+        {"edges": "yes"},
+        {"extractor": "x"},
+        {"sees": "review", "distance": "mean_absolute"},
+    ],
 )
 def test_wrong_settings_are_refused(setting) -> None:
     with pytest.raises(InputError, match=next(iter(setting))):
@@ -224,6 +303,23 @@ def test_wrong_settings_are_refused(setting) -> None:
 
 
 # ---- its gradients -----------------------------------------------------------------------------------------
+
+
+def test_gradients_through_a_review_are_those_of_central_differences(real: Sample) -> None:
+    crop = double(cut(real, 24))
+    config = replace(SMALL, rounds=3, edges=True, direct=True, sees="review", source="own", adjust="shift")
+    model = opinionated(DADA(replace(config, tolerance=1e-13)).double().eval())
+    left = (model(crop) - crop.target).square().mean()
+    left.backward()
+    for weight in (model.review.out.bias, model.review.seen.weight, model.review.known.weight, model.logw):
+        way = torch.randn_like(weight)
+        values = []
+        with torch.no_grad():
+            for step in (1e-6, -2e-6):  # short, as there are kinks
+                weight += step * way
+                values.append((model(crop) - crop.target).square().mean())
+            weight += 1e-6 * way
+        torch.testing.assert_close((weight.grad * way).sum(), (values[0] - values[1]) / 2e-6, rtol=1e-5, atol=1e-9)
 
 
 def test_unrolled_and_implicit_gradients_agree_at_convergence(real: Sample) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,7 @@ from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.iterate import STEPS
 from dada.errors import InputError
 from dada.features import build
+from dada.features.review import Review
 from dada.learning_free import KAPPA, standardise
 from dada.sample import Sample, Solve
 
@@ -48,7 +50,8 @@ class DadaConfig:
             deviation of the source itself: then the unit of the data does not matter.
         rounds: solutions; from the second on, the coefficients also see the last result (dynamic guidance).
         sees: where it enters: "coefficients" adds it to the features of Eq. 2 with a learned weight for each round, so
-            that the network runs once; "features" gives it to the network, which runs again for each round.
+            that the network runs once; "review" does that too, and has a small network look at the result and change
+            each pixel's weight and coefficients; "features" gives it to the network, which runs again for each round.
         adjust: "ratio" (Eq. 3), "shift" for any values, or "auto": ratio for images that are positive.
         method: "equilibrium", or "iterate" for the paper's loop.
         tolerance: of the equilibrium.
@@ -66,7 +69,7 @@ class DadaConfig:
     direct: bool = False
     source: Literal["dataset", "own"] = "dataset"
     rounds: int = 1
-    sees: Literal["coefficients", "features"] = "coefficients"
+    sees: Literal["coefficients", "review", "features"] = "coefficients"
     adjust: Literal["ratio", "shift", "auto"] = "ratio"
     method: Literal["equilibrium", "iterate"] = "equilibrium"
     tolerance: float = TOLERANCE
@@ -82,6 +85,11 @@ class DadaConfig:
                 raise InputError(f"{name} must be a positive {'whole ' * (kind is int)}number, got {value!r}.")
             elif kind in (bool, str) and not isinstance(value, kind):
                 raise InputError(f"{name} must be {'true or false' if kind is bool else 'a text'}, got {value!r}.")
+        if self.sees == "review" and self.distance != "euclidean":
+            raise InputError(
+                f'sees "review" weighs each pixel on its own, which distance {self.distance!r} cannot. '
+                'Use distance "euclidean".'
+            )
 
 
 PAPER = DadaConfig(
@@ -134,6 +142,9 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         if config.rounds > 1 and not self.again:
             begin = math.log(result if config.direct else RESULT_WEIGHT)
             self.logw = nn.Parameter(torch.full((config.rounds - 1,), begin))
+        self.review: Review | None = None
+        if config.rounds > 1 and config.sees == "review":
+            self.review = Review((channels if config.direct else 0) + config.features + 2 * config.edges)
 
     @property
     def kappa(self) -> Tensor:
@@ -198,41 +209,61 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         return first[0]
 
     def _diffuse(self, sample: Sample, unit: Tensor, solve: Solve) -> Tensor:
-        result, compared = sample.initial, None
+        mean = sample.initial.mean(dim=(-2, -1), keepdim=True)
+
+        def seen(image: Tensor) -> Tensor:
+            return ((image - mean) / unit).to(self.logk.dtype)
+
+        result, compared, prepared = sample.initial, None, None
         for number in range(self.rounds):
             if compared is None or self.again:
-                features = self._features(sample, unit, result)
+                features = self._features(sample, seen, result)
                 count = features.shape[1] - 2 * self.config.edges
-                compared, factors = features[:, :count], _factors(features[:, count:]) if self.config.edges else None
+                compared, logarithms = features[:, :count], features[:, count:]
                 plain = coefficients(compared, self.kappa, self.config.distance)
-            c = plain
+            c, said = plain, logarithms
             if number and not self.again:
-                c = self._with_result(plain, compared, self.logw[number - 1].exp() * (result / unit).to(compared))
-            c = Coefficients(*(x * f for x, f in zip(c, factors, strict=True))) if factors else c
+                last, weight = seen(result), self.logw[number - 1]
+                if self.review:
+                    if prepared is None:
+                        prepared = self.review.prepare(self._known(features))
+                    change = self.review(prepared, last, seen(sample.initial))
+                    said = change[:, :2] + said if self.config.edges else change[:, :2]
+                    weight = weight + _bounded(change[:, 2])
+                c = self._with_result(plain, compared, last, weight.exp())
+            if said.shape[1]:
+                c = Coefficients(*(x * f for x, f in zip(c, _factors(said), strict=True)))
             result = solve(c, result).to(sample.initial.dtype)
         return result
 
-    def _with_result(self, plain: Coefficients, compared: Tensor, seen: Tensor) -> Coefficients:
-        """Eq. 2 of the features and of a result [B, 1, H, W] beside them; `plain` is that of the features alone."""
-        if self.config.distance != "euclidean":
-            return coefficients(torch.cat([compared, seen], dim=1), self.kappa, self.config.distance)
-        # squared distances add up: 1 / c = 1 / c_features + (difference of the result / kappa)^2
-        steps = ((seen.diff(dim=dim)[:, 0] / self.kappa).square() for dim in (-2, -1))
-        return Coefficients(*(c / (1 + c * more) for c, more in zip(plain, steps, strict=True)))
+    def _with_result(self, plain: Coefficients, compared: Tensor, last: Tensor, weight: Tensor) -> Coefficients:
+        """Eq. 2 of the features and of a result [B, 1, H, W] beside them; `plain` is that of the features alone.
 
-    def _features(self, sample: Sample, unit: Tensor, result: Tensor) -> Tensor:
+        The weight of the result is one number, or one for each pixel [B, H, W], for its edges down and right.
+        """
+        if self.config.distance != "euclidean":
+            return coefficients(torch.cat([compared, weight * last], dim=1), self.kappa, self.config.distance)
+        # squared distances add up: 1 / c = 1 / c_features + (weighted difference of the result / kappa)^2
+        share = weight / self.kappa
+        down, right = (share[:, :-1], share[..., :-1]) if share.dim() else (share, share)
+        steps = (down * last.diff(dim=-2)[:, 0], right * last.diff(dim=-1)[:, 0])
+        return Coefficients(*(c / (1 + c * step.square()) for c, step in zip(plain, steps, strict=True)))
+
+    def _features(self, sample: Sample, seen: Callable[[Tensor], Tensor], result: Tensor) -> Tensor:
         """Of guide, source and, for networks that run in every round, the last result."""
-        mean = sample.initial.mean(dim=(-2, -1), keepdim=True)
-        channels = [standardise(self._bands(sample.guide)), (sample.initial - mean) / unit]
-        if self.again:
-            channels.append((result - mean) / unit)
-        image = torch.cat([c.to(self.logk.dtype) for c in channels], dim=1)
+        channels = [standardise(self._bands(sample.guide)).to(self.logk.dtype), seen(sample.initial)]
+        image = torch.cat([*channels, seen(result)] if self.again else channels, dim=1)
         features = self.extractor(image)
         if self.config.direct:
             weights = torch.cat([self.logg.expand(self.config.bands), self.logs[None]]).exp()
-            seen = image[:, : self.config.bands + 1] * weights[:, None, None]
-            features = torch.cat([seen, features], dim=1)  # those for `edges` stay last
+            compared = image[:, : self.config.bands + 1] * weights[:, None, None]
+            features = torch.cat([compared, features], dim=1)  # those for `edges` stay last
         return features
+
+    def _known(self, features: Tensor) -> Tensor:
+        """What `review` is given of a pixel: its features in units of kappa, logarithms as they are."""
+        count = features.shape[1] - 2 * self.config.edges
+        return torch.cat([features[:, :count] / self.kappa, features[:, count:]], dim=1)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> DADA:
@@ -310,5 +341,9 @@ def _lift(source: Tensor, unit: Tensor) -> Tensor:
 
 def _factors(logarithm: Tensor) -> tuple[Tensor, Tensor]:
     """What the network multiplies coefficients by: exp of what it says of each pixel's edges down and right."""
-    factor = (STRONGEST * torch.tanh(logarithm / STRONGEST)).exp()
+    factor = _bounded(logarithm).exp()
     return factor[:, 0, :-1], factor[:, 1, :, :-1]
+
+
+def _bounded(logarithm: Tensor) -> Tensor:
+    return STRONGEST * torch.tanh(logarithm / STRONGEST)

@@ -90,6 +90,16 @@ def test_a_network_of_more_rounds_starts_from_one_of_fewer(tmp_path: Path):
     assert torch.equal(network.extractor.net.stem.weight, fewer.extractor.net.stem.weight)
 
 
+def test_a_network_that_reviews_starts_from_one_that_does_not(tmp_path: Path):
+    settings = {"features": 4, "rounds": 2}
+    plain = DADA(DadaConfig(**settings))
+    save(plain, tmp_path / "plain.safetensors")
+    network = build(TrainConfig(network=settings | {"sees": "review"}, start=str(tmp_path / "plain.safetensors")))
+    assert torch.equal(network.extractor.net.stem.weight, plain.extractor.net.stem.weight)
+    assert network.review.seen.weight.any()
+    assert not network.review.out.weight.any()
+
+
 def test_a_finer_head_starts_as_the_plain_one(tmp_path: Path):
     settings = {"features": 4, "extractor": "lite0"}
     plain = DADA(DadaConfig(**settings)).eval()

@@ -75,8 +75,8 @@ def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
     if rounds is not None and 0 < state.get("logw", rounds).numel() < rounds.numel():  # the last one serves for more
         state["logw"] = torch.cat([state["logw"], state["logw"][-1:].expand(rounds.numel() - state["logw"].numel())])
     for name, own in network.state_dict().items():
-        if ".head.more." in name and not own.any():  # "lite0-fine" from "lite0": what starts as doing nothing
-            state.setdefault(name, own)
+        if (".head.more." in name and not own.any()) or name.startswith("review."):
+            state.setdefault(name, own)  # "lite0-fine" from "lite0", or `sees`: what starts as doing nothing
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
