@@ -20,29 +20,38 @@ import numpy as np
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
 compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
 
+SPARE = 8  # numbers before an image of the loop, so that its rows begin where vectors of numbers are read fastest
+
 
 @compiled
 def expand(cells, row_of_cells, starts, out):
     """Copy each cell of one row of cells to the pixels it covers."""
     n = cells.shape[1]
     width = out.shape[0] // n
-    if width == 2 and out.shape[0] == 2 * n:  # pairs, as between two levels
-        for cell in range(n):
-            out[2 * cell] = cells[row_of_cells, cell]
-            out[2 * cell + 1] = cells[row_of_cells, cell]
-    elif width % 4 == 0 and out.shape[0] == width * n:  # equal blocks: unrolled, or short loops would cost most
-        for cell in range(n):
-            value = cells[row_of_cells, cell]
-            for j in range(cell * width, (cell + 1) * width, 4):
-                out[j] = value
-                out[j + 1] = value
-                out[j + 2] = value
-                out[j + 3] = value
-    else:
+    if out.shape[0] != width * n or width not in (2, 4, 8):
         for cell in range(n):
             value = cells[row_of_cells, cell]
             for j in range(starts[cell], starts[cell + 1]):
                 out[j] = value
+        return
+    # small equal blocks: written out, or short loops would cost most
+    if width == 2:
+        for cell in range(n):
+            out[2 * cell] = cells[row_of_cells, cell]
+            out[2 * cell + 1] = cells[row_of_cells, cell]
+    else:
+        for cell in range(n):
+            value = cells[row_of_cells, cell]
+            j = width * cell
+            out[j] = value
+            out[j + 1] = value
+            out[j + 2] = value
+            out[j + 3] = value
+            if width == 8:
+                out[j + 4] = value
+                out[j + 5] = value
+                out[j + 6] = value
+                out[j + 7] = value
 
 
 @compiled
@@ -50,18 +59,23 @@ def reduce(row, starts, cells, row_of_cells):
     """Sum a row of pixels over each cell."""
     n = cells.shape[1]
     width = row.shape[0] // n
+    zero = cells.dtype.type(0)
     if width == 2 and row.shape[0] == 2 * n:
         for cell in range(n):
             cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
+    elif width == 4 and row.shape[0] == 4 * n:
+        for cell in range(n):
+            j = 4 * cell
+            cells[row_of_cells, cell] = (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
     elif width % 4 == 0 and row.shape[0] == width * n:
         for cell in range(n):
-            total = 0.0
+            total = zero
             for j in range(cell * width, (cell + 1) * width, 4):
                 total += (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
             cells[row_of_cells, cell] = total
     else:
         for cell in range(n):
-            total = 0.0
+            total = zero
             for j in range(starts[cell], starts[cell + 1]):
                 total += row[j]
             cells[row_of_cells, cell] = total
@@ -103,21 +117,38 @@ def _apply(values, i, ratio, change, measured, has_measured):
 def _diffuse_row(y, i, H, W, wv, wh, lam, total, out):
     """Eq. 1 for row i, added to `total`; edges that leave the image have zero weight.
 
-    All images are flat here, y and out with a number to spare before and after: the neighbour of the first pixel of a
-    row may then be anything finite. Unsigned places need no test for negative ones, and no pixel is left over for a
-    slow second loop.
+    All images are flat here, y and out with SPARE numbers before and after: the neighbour of the first pixel of a row
+    may then be anything finite. The last edge of a row of wh is the first of the next: both are zero. Unsigned places
+    need no test for negative ones, and no pixel is left over for a slow second loop.
     """
-    here = np.uint64(1 + i * W)
-    above, below = np.uint64(1 + max(i - 1, 0) * W), np.uint64(1 + min(i + 1, H - 1) * W)
-    v, h = np.uint64(i * W), np.uint64(i * (W + 1))
+    here = np.uint64(SPARE + i * W)
+    above, below = np.uint64(SPARE + max(i - 1, 0) * W), np.uint64(SPARE + min(i + 1, H - 1) * W)
+    v = np.uint64(i * W)
     width, one = np.uint64(W), np.uint64(1)
     for j in range(width):
         value = y[here + j]
         flow = wv[v + j] * (y[above + j] - value) + wv[v + width + j] * (y[below + j] - value)
-        flow += wh[h + j] * (y[here + j - one] - value) + wh[h + j + one] * (y[here + j + one] - value)
+        flow += wh[v + j] * (y[here + j - one] - value) + wh[v + j + one] * (y[here + j + one] - value)
         value += lam * flow
         out[here + j] = value
         total[j] += value
+
+
+@compiled
+def _changes(means, source, pull, share, block, ratio, epsilon):
+    """Turn the sums over the cells of a block row, means[0], into what `_apply` changes them by."""
+    one, zero = means.dtype.type(1), means.dtype.type(0)
+    less = means.dtype.type(epsilon)
+    # without branches, to vectorise: where a cell is not used, pull and share are 0 and the divisor is 1
+    if ratio:
+        for cell in range(source.shape[1]):
+            mean = means[0, cell] * share[block, cell]
+            used = one if share[block, cell] > 0 else zero
+            change = pull[block, cell] * (source[block, cell] - mean) - used * less
+            means[0, cell] = change / (mean + less + one - used)
+    else:
+        for cell in range(source.shape[1]):
+            means[0, cell] = pull[block, cell] * (source[block, cell] - means[0, cell] * share[block, cell])
 
 
 @compiled
@@ -128,17 +159,15 @@ def loop(y, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_mea
     between them for a soft one (iterate.py); `share` is one over the number of measured pixels, or 0.
     """
     H, W = y.shape
-    flat, target = np.zeros(H * W + 2, y.dtype), np.zeros(H * W + 2, y.dtype)
-    now, then = flat[1:-1].reshape((H, W)), target[1:-1].reshape((H, W))
+    flat, target = np.zeros(H * W + 2 * SPARE, y.dtype), np.zeros(H * W + 2 * SPARE, y.dtype)
+    now, then = flat[SPARE:-SPARE].reshape((H, W)), target[SPARE:-SPARE].reshape((H, W))
     now[:] = y
-    fv, fh = wv.reshape(-1), wh.reshape(-1)
+    fv, fh = wv.reshape(-1), np.zeros(H * W + 1, y.dtype)
+    fh[:-1].reshape((H, W))[:] = wh[:, :-1]
     total = np.empty(W, y.dtype)
     unused = np.zeros(W, y.dtype)
     change = np.empty(W, y.dtype)
-    means = np.empty((1, source.shape[1]))
-    moved = np.empty((1, source.shape[1]), y.dtype)
-    divisor = np.empty(source.shape[1], y.dtype)
-    less = epsilon if ratio else 0.0
+    cells = np.empty((1, source.shape[1]), y.dtype)
     lam = y.dtype.type(step)
     for _ in range(steps):
         for block in range(source.shape[0]):
@@ -149,17 +178,9 @@ def loop(y, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_mea
                     _accumulate(then, i, measured, has_measured, total)
                 else:
                     _diffuse_row(flat, i, H, W, fv, fh, lam, total, target)
-            reduce(total, cols, means, 0)
-            # without branches, to vectorise: where a cell is not used, pull and share are 0 and the divisor is 1
-            for cell in range(source.shape[1]):
-                mean = means[0, cell] * share[block, cell]
-                used = 1.0 if share[block, cell] > 0 else 0.0
-                moved[0, cell] = pull[block, cell] * (source[block, cell] - mean) - used * less
-                divisor[cell] = mean + epsilon + 1.0 - used
-            if ratio:  # a short division will do: what matters of the change is its leading digits
-                for cell in range(source.shape[1]):
-                    moved[0, cell] /= divisor[cell]
-            expand(moved, 0, cols, change)
+            reduce(total, cols, cells, 0)
+            _changes(cells, source, pull, share, block, ratio, epsilon)
+            expand(cells, 0, cols, change)
             for i in range(rows[block], rows[block + 1]):
                 _apply(then, i, ratio, change, measured, has_measured)
         flat, target, now, then = target, flat, then, now

@@ -164,7 +164,7 @@ def _run(
     now = y.detach().contiguous().numpy()
     part = torch.where(constraint.count > 0, 1 / constraint.count.double(), 0.0)
     source, pull, share = (
-        v.detach().double().contiguous().numpy() for v in (constraint.source, _pull(constraint, step_size), part)
+        v.detach().to(y.dtype).contiguous().numpy() for v in (constraint.source, _pull(constraint, step_size), part)
     )
     blank = np.zeros((1, 1), now.dtype)
     measured = None if constraint.measured is None else constraint.measured.to(y.dtype).numpy()
