@@ -153,9 +153,7 @@ class CpuSystem:
         return out
 
     def begin(self) -> float:
-        self.x[:] = 0
-        self.p[:] = 0
-        self.q[:] = 0
+        self._rows(lambda lo, hi: _numba.clear(self.x, self.p, self.q, lo, hi))
         self.fold[:] = 0
         self.along[:] = 0
         self.alpha = 0.0
@@ -255,7 +253,7 @@ class CpuSystem:
     def _settle(self) -> np.ndarray:
         """Finish x and return it."""
         if self.alpha:
-            self.x += self.x.dtype.type(self.alpha) * self.p
+            self._rows(lambda lo, hi: _numba.add_scaled(self.x, self.p, self.alpha, lo, hi))
             self.alpha = 0.0
         return self.x
 
@@ -470,7 +468,8 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     system.adjust(y, soft_too=True)  # the correction of `shift` starts without misfit
     reference = _nearest_energy(system) or _energy(system, y)
     # what the rounding of y alone leaves
-    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * (system.cv.sum() + system.ch.sum()) * np.square(y).mean()
+    edges = _numba.total(system.cv, 1) + _numba.total(system.ch, 1)
+    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * edges * _numba.total(y, 2) / y.size
     target = max(tolerance**2 * reference, float(noise))
     run = solver.ratio if system.ratio else solver.shift
     far = solver.far(given.source[used].min(), given.source[used].max(), reference)

@@ -465,9 +465,9 @@ def _next_row(src, g, i, kappa, a, b, p, x, out):
     for j in range(src.shape[1]):
         x[i, j] += a * p[i, j]
     for j in range(src.shape[1]):
-        out[j + 1] = src[i, j] - g[i, j] * kappa[j] + b * p[i, j]
-    for j in range(src.shape[1]):
-        p[i, j] = out[j + 1]
+        value = src[i, j] - g[i, j] * kappa[j] + b * p[i, j]
+        out[j + 1] = value
+        p[i, j] = value
 
 
 @compiled
@@ -564,6 +564,39 @@ def retract(y, x, sd, relative, lo, hi):
             u = x[i, j] / (sd[i, j] if relative else sd[i, j] * y[i, j])
             value = y[i, j] * (one + u if u > -half else quarter / max(-u, half))
             y[i, j] = value if value > tiny else tiny
+
+
+@compiled
+def add_scaled(x, p, alpha, lo, hi):
+    """x += alpha p on pixel rows lo..hi."""
+    a = x.dtype.type(alpha)
+    for i in range(lo, hi):
+        for j in range(x.shape[1]):
+            x[i, j] += a * p[i, j]
+
+
+@compiled
+def clear(x, p, q, lo, hi):
+    """Set pixel rows lo..hi of all three to 0."""
+    x[lo:hi] = 0
+    p[lo:hi] = 0
+    q[lo:hi] = 0
+
+
+@compiled
+def total(values, power):
+    """Sum of the values, or of their squares for power 2, row by row."""
+    out = 0.0
+    for i in range(values.shape[0]):
+        part = values.dtype.type(0)
+        if power == 2:
+            for j in range(values.shape[1]):
+                part += values[i, j] * values[i, j]
+        else:
+            for j in range(values.shape[1]):
+                part += values[i, j]
+        out += part
+    return out
 
 
 @compiled

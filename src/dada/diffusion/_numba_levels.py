@@ -83,9 +83,8 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
     here = np.zeros(W + 2, r.dtype)
     below = np.zeros(W + 2, r.dtype)
     take = np.empty(W, r.dtype)
-    push = np.empty(W, r.dtype)
     line = np.zeros(W, r.dtype)
-    left = np.empty(W, r.dtype)
+    rest = r.dtype.type(1) - om
     first = rows[lo]
     group = np.searchsorted(prow, first, side="right") - 1
     if first > 0:
@@ -94,7 +93,6 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
     expand(kappa, lo, cols, take)
     _smoothed_row(r, g, first, take, om, here)
     for block in range(lo, hi):
-        expand(kappa, block, cols, push)
         for i in range(rows[block], rows[block + 1]):
             if i + 1 == H:
                 below[:] = 0
@@ -102,12 +100,10 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
                 if i + 1 == rows[block + 1]:
                     expand(kappa, block + 1, cols, take)
                 _smoothed_row(r, g, i + 1, take, om, below)
-            for j in range(W):
-                left[j] = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1] - om * g[i, j] * push[j]
-            for j in range(W):
-                left[j] += r[i, j] - here[j + 1] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
-            for j in range(W):
-                line[j] += sd[i, j] * left[j]
+            for j in range(W):  # r - omega g kappa - here is (1 - omega) r
+                left = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1]
+                left += rest * r[i, j] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
+                line[j] += sd[i, j] * left
             if i + 1 == prow[group + 1]:
                 reduce(line, pcol, r_c, group)
                 for J in range(r_c.shape[1]):
@@ -175,17 +171,18 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
                 for j in range(W):
                     below[j + 1] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
             for j in range(W):
-                left[j] = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1] - g[i, j] * push[j]
+                flow = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1]
+                left[j] = flow + r[i, j] - here[j + 1] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
             for j in range(W):
-                left[j] += r[i, j] - here[j + 1] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
+                value = left[j] - g[i, j] * push[j]
+                left[j] = value
+                total[j] += g[i, j] * value
             part = r.dtype.type(0)
             for j in range(W):
                 value = here[j + 1] + om * left[j]
                 t[i, j] = value
                 part += r[i, j] * value
             product += part
-            for j in range(W):
-                total[j] += g[i, j] * left[j]
             above, here, below = here, below, above
         reduce(total, cols, s3, block)
     return product

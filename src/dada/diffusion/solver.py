@@ -43,7 +43,8 @@ from typing import Any, Protocol
 
 from .solution import ConvergenceWarning
 
-INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
+INNER_REDUCTION = 0.08  # of the residual, within one Newton step of `ratio`
+INNER_MARGIN = 0.5  # of the target, below which a Newton step aims: or one more would follow
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
 FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
@@ -186,7 +187,7 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
     if not system.any((rz > target) | (rz != rz)):
         return rz, spent
     for _ in range(ROUNDS):
-        inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)  # below the target, or one more step would follow
+        inner = system.most(INNER_MARGIN * target, INNER_REDUCTION**2 * rz)
         left = max(1, limit - int(system.top(spent)))
         spent = spent + system.descend(rz, inner, min(INNER_LIMIT, left))[1]
         system.retract()
@@ -247,7 +248,7 @@ def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limi
         if not system.any((rz > target) & (rz <= 100 * best) & (spent < limit)):
             break
         best = system.least(best, rz)
-        inner = system.most(0.25 * target, INNER_REDUCTION**2 * rz)
+        inner = system.most(INNER_MARGIN * target, INNER_REDUCTION**2 * rz)
         _, count = system.descend(rz, inner, limit)
         spent = spent + count
         system.add_adjoint(a)
