@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from dada.diffusion import coefficients
+from dada.diffusion.coefficients import BAND
 
 
 @pytest.mark.parametrize("channels", [1, 3, 64])
@@ -56,3 +57,15 @@ def test_mistakes_are_named():
         coefficients(f, 0.0)
     with pytest.raises(ValueError, match='"euclidean" or "mean_absolute", got'):
         coefficients(f, 0.1, "cosine")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("height", [1, 2, BAND - 1, BAND, BAND + 1, 2 * BAND, 2 * BAND + 1])
+@pytest.mark.parametrize("distance", ["euclidean", "mean_absolute"])
+def test_bands_of_rows_change_nothing(height, distance) -> None:
+    features, kappa = torch.rand(2, 5, height, 7), torch.tensor([0.3, 0.5])[:, None, None]
+    whole = coefficients(features, kappa, distance)
+    with torch.no_grad():
+        banded = coefficients(features, kappa, distance)
+    assert banded.size == whole.size == (height, 7)
+    for ours, plain in zip(banded, whole, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-6, atol=0)

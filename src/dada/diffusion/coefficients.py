@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 Distance = Literal["euclidean", "mean_absolute"]
+BAND = 32  # rows that are looked at together
 
 
 class Coefficients(NamedTuple):
@@ -48,7 +49,20 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
         if kappa.shape != (features.shape[0], 1, 1):
             raise ValueError(f"kappa must have one element or be [B, 1, 1], got shape {tuple(kappa.shape)}")
         kappa = kappa[:, None]  # beside the channels
-    relative = (features.diff(dim=dim) / kappa for dim in (-2, -1))  # before squaring: kappa^2 may underflow
+    if torch.is_grad_enabled():
+        return Coefficients(*(_along(features, dim, kappa, distance) for dim in (-2, -1)))
+    # without a gradient, in bands of rows: differences of all channels of a large image at once cost more to hold than
+    # to compute
+    height = features.shape[-2]
+    starts = range(0, height, BAND)
+    vertical = [_along(features[..., i : min(i + BAND, height - 1) + 1, :], -2, kappa, distance) for i in starts]
+    horizontal = [_along(features[..., i : i + BAND, :], -1, kappa, distance) for i in starts]
+    return Coefficients(torch.cat(vertical, dim=-2), torch.cat(horizontal, dim=-2))
+
+
+def _along(features: Tensor, dim: int, kappa: float | Tensor, distance: Distance) -> Tensor:
+    """Those of the edges along one dimension."""
+    relative = features.diff(dim=dim) / kappa  # before squaring: kappa^2 may underflow
     if distance == "euclidean":
-        return Coefficients(*(1 / (1 + d.square().sum(dim=1)) for d in relative))
-    return Coefficients(*(1 / (1 + d.abs().mean(dim=1).square()) for d in relative))
+        return 1 / (1 + relative.square().sum(dim=1))
+    return 1 / (1 + relative.abs().mean(dim=1).square())
