@@ -28,7 +28,7 @@ from dada.diffusion.iterate import STEPS
 from dada.errors import InputError
 from dada.guide import bands_first, unit_range
 from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source
-from dada.memory import check_memory
+from dada.memory import check_memory, kept_memory
 from dada.model import Model, load_model, preferred_adjust
 from dada.registration import MIN_AGREEMENT, edge_agreement
 from dada.sample import Sample
@@ -148,7 +148,7 @@ def upsample(
     chosen = _choose_adjust(adjust, cells.values[trust > 0], preferred_adjust(network))
     solve = _method(method, tolerance, steps)
 
-    with torch.no_grad():
+    with torch.no_grad(), kept_memory():
         device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
         fine, guide_range = unit_range(bands, device, said.append)
         agreement = _check_registration(cells, fine, said)

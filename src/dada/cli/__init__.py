@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from dada.cli.interrupt import INTERRUPTED, end_on_interrupt, interrupted
 from dada.errors import InputError
+from dada.memory import keep_memory
 
 DESCRIPTION = """Make a coarse image (depth, height, temperature) as fine as a guide image of the same scene. \
 Averaged back down, the result is the source.
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _run(list(argv))
     gc.disable()  # a short life with much to import: 0.3 s less
+    keep_memory()  # for as long as the process lives
     end_on_interrupt()
     try:
         _leave(_run(sys.argv[1:]))

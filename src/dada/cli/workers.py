@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, NamedTuple
 
 from dada.errors import InputError
+from dada.memory import keep_memory
 
 if TYPE_CHECKING:
     from dada.cli.pair import Job
@@ -80,9 +81,10 @@ def run_one(job: Job) -> Done:
 
 
 def _begin() -> None:
-    """Prepare a worker: one thread, the keyboard's interrupt left to the parent, and never an orphan."""
+    """Prepare a worker: one thread, memory kept, the keyboard's interrupt left to the parent, and never an orphan."""
     for name in THREAD_VARIABLES:
         os.environ[name] = "1"
+    keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
