@@ -260,7 +260,7 @@ def test_a_review_tells_the_pixels_of_a_stack_apart_and_takes_odd_sizes() -> Non
     other = result.clone()
     other[..., 14, 13] += 1
     with torch.no_grad():
-        prepared = review.prepare(torch.rand(1, 4, 31, 27))
+        prepared = review.prepare(torch.rand(1, 4, 31, 27), torch.ones(4))
         said, changed = review(prepared, result, result), review(prepared, other, result)
     assert said.shape == (1, 3, 31, 27)
     change = (said - changed).abs().sum(1)[0]

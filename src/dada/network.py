@@ -226,7 +226,10 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
                 last, weight = seen(result), self.logw[number - 1]
                 if self.review:
                     if prepared is None:
-                        prepared = self.review.prepare(self._known(features))
+                        scale = torch.cat(
+                            [(1 / self.kappa).expand(count), self.kappa.new_ones(features.shape[1] - count)]
+                        )
+                        prepared = self.review.prepare(features, scale)
                     change = self.review(prepared, last, seen(sample.initial))
                     said = change[:, :2] + said if self.config.edges else change[:, :2]
                     weight = weight + _bounded(change[:, 2])
@@ -259,11 +262,6 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             compared = image[:, : self.config.bands + 1] * weights[:, None, None]
             features = torch.cat([compared, features], dim=1)  # those for `edges` stay last
         return features
-
-    def _known(self, features: Tensor) -> Tensor:
-        """What `review` is given of a pixel: its features in units of kappa, logarithms as they are."""
-        count = features.shape[1] - 2 * self.config.edges
-        return torch.cat([features[:, :count] / self.kappa, features[:, count:]], dim=1)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> DADA:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d, pad, pixel_shuffle, pixel_unshuffle
+from torch.nn.functional import avg_pool2d, conv2d, pad, pixel_shuffle, pixel_unshuffle
 
 from .light import Residual, keep_variance
 
@@ -41,9 +41,16 @@ class Review(nn.Module):
             self.known.weight.mul_(0.5)
             self.out.weight.zero_()
 
-    def prepare(self, known: Tensor) -> Tensor:
-        """What `forward` needs of all but the result."""
-        return self.known(_stack(known))
+    def prepare(self, known: Tensor, scale: Tensor) -> Tensor:
+        """What `forward` needs of all but the result.
+
+        Args:
+            known: of each pixel.
+            scale: what its channels are to be multiplied by, [in_channels].
+        """
+        # the same as self.known on stacks of 2 x 2 scaled pixels, without making them
+        weight = self.known.weight.reshape(WIDTH, -1, 2, 2) * scale[:, None, None]
+        return conv2d(_even(known), weight, self.known.bias, stride=2)
 
     def forward(self, prepared: Tensor, result: Tensor, initial: Tensor) -> Tensor:
         """Say what to change.
@@ -62,9 +69,12 @@ class Review(nn.Module):
         return pixel_shuffle(self.out(self.more(x)), 2)[..., :height, :width]
 
 
-def _stack(image: Tensor) -> Tensor:
-    """2 x 2 pixels as channels, odd sides made even by repeating the last row and column."""
+def _even(image: Tensor) -> Tensor:
+    """The image with odd sides made even by repeating the last row and column."""
     height, width = image.shape[-2:]
-    if height % 2 or width % 2:
-        image = pad(image, (0, width % 2, 0, height % 2), mode="replicate")
-    return pixel_unshuffle(image, 2).contiguous(memory_format=torch.channels_last)
+    return pad(image, (0, width % 2, 0, height % 2), mode="replicate") if height % 2 or width % 2 else image
+
+
+def _stack(image: Tensor) -> Tensor:
+    """2 x 2 pixels as channels."""
+    return pixel_unshuffle(_even(image), 2).contiguous(memory_format=torch.channels_last)
