@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dada.network import DADA
 
 WEIGHTS = Path(__file__).parent / "weights" / "learned.safetensors"
-NETWORK_BYTES = 700  # for a target pixel, at the peak
+NETWORK_BYTES = 900  # for a target pixel, at the peak
 
 
 @lru_cache(maxsize=1)
