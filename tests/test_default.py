@@ -79,7 +79,7 @@ def test_too_little_memory_falls_back_and_says_so(monkeypatch):
     monkeypatch.setattr(default, "available_memory", lambda: 10_000_000)
     chosen, why = default.Default().suited(3, (1000, 1000))
     assert isinstance(chosen, Dynamic)
-    assert "0.7 GB of memory" in why
+    assert "0.9 GB of memory" in why
 
 
 def test_the_bench_runs_what_upsample_runs(scene):
