@@ -43,8 +43,8 @@ from typing import Any, Protocol
 
 from .solution import ConvergenceWarning
 
-INNER_REDUCTION = 0.08  # of the residual, within one Newton step of `ratio`
-INNER_MARGIN = 0.35  # of the target, below which a Newton step aims: or one more would follow
+INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
+INNER_MARGIN = 0.25  # of the target, below which a Newton step aims: or one more would follow
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
 FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
