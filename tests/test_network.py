@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, interpolate
+from torch.nn.functional import avg_pool2d, interpolate, pixel_unshuffle
 
 from dada import InputError, upsample
 from dada.checkpoint import save
@@ -267,6 +267,12 @@ def test_a_review_tells_the_pixels_of_a_stack_apart_and_takes_odd_sizes() -> Non
     rows = change.any(dim=1).nonzero()
     assert (rows.min(), rows.max()) == (4, 25)  # five stacks to each side, no further
     assert len({float(x) for x in change[14:16, 12:14].flatten()}) == 4
+
+
+def test_what_a_review_prepares_is_a_convolution_of_scaled_stacks() -> None:
+    review, known, scale = Review(4), torch.rand(1, 4, 6, 8), torch.tensor([0.5, 1.0, 2.0, 3.0])
+    stacks = pixel_unshuffle(known * scale[:, None, None], 2)
+    torch.testing.assert_close(review.prepare(known, scale), review.known(stacks))
 
 
 def test_the_weight_of_the_result_is_learned() -> None:
