@@ -23,13 +23,17 @@ def resident():
 def array():
     torch.ones(1 << 25)  # 128 MB: 32,768 pages
 
+def arrays():
+    for _ in range(16):  # a small object beside a freed array may send the next one elsewhere, but not for ever
+        array()
+
 array()
-plain, before = faults(array), resident()
+plain, before = faults(arrays), resident()
 with memory.kept_memory():
-    array()
+    arrays()
     with memory.kept_memory():
         pass
-    kept, held = faults(array), resident()
+    kept, held = faults(arrays), resident()
 after = resident()
 print(plain, kept, held - before, after - before)
 """
@@ -39,8 +43,8 @@ print(plain, kept, held - before, after - before)
 def test_freed_memory_is_used_again_within_the_block_and_given_back_after_it() -> None:
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)
     plain, kept, held, after = (int(text) for text in done.stdout.split())
-    assert plain > 30_000  # each page is cleared anew
-    assert kept < 1000
+    assert plain > 16 * 30_000  # each page is cleared anew
+    assert kept < plain / 4
     assert held > 100
     assert after < 30
 

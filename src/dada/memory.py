@@ -15,9 +15,10 @@ from dada.errors import InputError
 BYTES_PER_BAND = 16  # and target pixel, at the peak: the guide as float32, its features, their differences
 NUMBERS_PER_PIXEL = 26  # of the source's precision: coefficients, the solver's images, the result
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
-KEPT = 1 << 30  # bytes: freed arrays up to this size are kept for later ones
-USUAL = 1 << 25  # what glibc's own threshold grows to; it trims at twice that
+TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # of glibc's mallopt
+KEPT = 1 << 30  # bytes at the end of the heap that are kept for later arrays
+USUAL = 1 << 25  # bytes from which arrays are mapped one by one: the most that every glibc takes; it trims at twice that
+MAPPED = 1 << 16  # arrays mapped one by one at a time, as glibc has it
 
 _lock = threading.Lock()
 _holders = 0
@@ -55,7 +56,7 @@ def keep_memory() -> None:
     with _lock:
         _holders += 1
         if _holders == 1:
-            _set_thresholds(KEPT, KEPT)
+            _adjust(mapped=0, trim=KEPT)
 
 
 def release_memory() -> None:
@@ -63,7 +64,7 @@ def release_memory() -> None:
     global _holders
     with _lock:
         _holders -= 1
-        if _holders == 0 and _set_thresholds(USUAL, 2 * USUAL):
+        if _holders == 0 and _adjust(mapped=MAPPED, trim=2 * USUAL):
             _library().malloc_trim(0)
 
 
@@ -77,11 +78,12 @@ def kept_memory() -> Iterator[None]:
         release_memory()
 
 
-def _set_thresholds(mmap: int, trim: int) -> bool:
-    """Return whether there is glibc, and it took them."""
+def _adjust(mapped: int, trim: int) -> bool:
+    """Return whether there is glibc, and it took how many arrays to map one by one and from what size on to trim."""
     if not sys.platform.startswith("linux") or not hasattr(_library(), "gnu_get_libc_version"):
         return False
-    return bool(_library().mallopt(MMAP_THRESHOLD, mmap) and _library().mallopt(TRIM_THRESHOLD, trim))
+    settings = {MMAP_THRESHOLD: USUAL, MMAP_MAX: mapped, TRIM_THRESHOLD: trim}
+    return all(_library().mallopt(name, value) for name, value in settings.items())
 
 
 def _library() -> ctypes.CDLL:
