@@ -17,7 +17,7 @@ NUMBERS_PER_PIXEL = 26  # of the source's precision: coefficients, the solver's 
 
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # of glibc's mallopt
 KEPT = 1 << 30  # bytes at the end of the heap that are kept for later arrays
-USUAL = 1 << 25  # bytes from which arrays are mapped one by one: the most that every glibc takes; it trims at twice that
+USUAL = 1 << 25  # bytes from which arrays are mapped one by one: the most that every glibc takes
 MAPPED = 1 << 16  # arrays mapped one by one at a time, as glibc has it
 
 _lock = threading.Lock()

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from . import _numba, _numba_alone, _numba_levels, engine, solver
-from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
-from ._numba_alone import Levels, Plain
+from ._levels import OMEGA, WITHIN, Hierarchy, reciprocal, worth_it
+from ._numba_alone import Levels, Newton, Plain
 from .blocks import Blocks
 from .coefficients import Coefficients
 from .constraint import Constraint
@@ -117,8 +117,8 @@ class CpuSystem:
 
     # ---- the system
 
-    def assemble(self, y: np.ndarray | None) -> None:
-        """Weights c and g = m; at y, weights c y_p y_n and g = m y^2."""
+    def assemble(self, y: np.ndarray | None, newton: bool = False) -> None:
+        """Weights c and g = m; at y, weights c y_p y_n and g = m y^2, and for `newton` also the right-hand side."""
         measurement, scaled = self.measurement, y is not None
         value = self.sd if y is None else y
         taken, has = measurement.compiled
@@ -128,8 +128,9 @@ class CpuSystem:
             slack = slack * self._slack_factor(y)
         if self.pool is None:
             system, _ = self._arrays()
+            right = Newton(measurement.source, measurement.slack, self.mu) if newton else None
             _numba_alone.assemble(
-                self.cv, self.ch, value, scaled, taken, has, share, TINY, count, slack, self.s0, system
+                self.cv, self.ch, value, scaled, taken, has, share, TINY, count, slack, self.s0, system, right
             )  # fmt: skip
         else:
             self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
@@ -140,6 +141,13 @@ class CpuSystem:
                 )
             )
             self.inverse[:] = reciprocal(slack + self.s0)
+            if newton:
+                self._bands(
+                    lambda lo, hi: _numba.residual_ratio(
+                        value, self.cv, self.ch, self.sd, measurement.source, measurement.slack, count, taken, has,
+                        self.r, self.mu, *self.parts, lo, hi,
+                    )
+                )  # fmt: skip
         if self.hierarchy:
             self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY)
 
@@ -219,7 +227,7 @@ class CpuSystem:
                 *self.parts, *levels.parents, first.r, first.isd, lo, hi,
             )
         )  # fmt: skip
-        extra = levels.run()
+        extra = self._correct(levels, 0)
         rt = sum(
             self._bands(
                 lambda lo, hi: _numba_levels.prolong(
@@ -231,6 +239,34 @@ class CpuSystem:
         return _numba_levels.post_cells(
             self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
         )
+
+    def _correct(self, levels: Hierarchy, depth: int) -> np.ndarray:
+        """The cycle from a level on, in bands as long as levels are large. Returns the multiplier, as `levels.run`."""
+        here, grid = levels.levels[depth], levels.grids[depth]
+        if here.r.size < engine.LARGE or grid.kind != WITHIN or depth + 1 == len(levels.levels):
+            return levels.run(depth)
+        below, next_grid = levels.levels[depth + 1], levels.grids[depth + 1]
+        parts, parents = (grid.rows, grid.cols), (next_grid.prow, next_grid.pcol)
+        self._bands(
+            lambda lo, hi: _numba_levels.cell_kappa(here.r, here.g, here.s, here.inverse, here.kappa, *parts, lo, hi)
+        )
+        self._bands(
+            lambda lo, hi: _numba_levels.restrict(
+                here.r, here.g, here.kappa, here.wv, here.wh, here.sd, OMEGA,
+                *parts, *parents, below.r, below.isd, lo, hi,
+            )
+        )  # fmt: skip
+        extra = self._correct(levels, depth + 1)
+        self._bands(
+            lambda lo, hi: _numba_levels.prolong(
+                here.r, here.g, here.kappa, extra, below.t, below.isd, here.wv, here.wh, here.sd, OMEGA,
+                *parts, *parents, here.t, here.s, lo, hi,
+            )
+        )  # fmt: skip
+        last = np.empty(self.cells)
+        _numba_levels.post_cells(here.s, here.inverse, here.kappa, extra, here.s, OMEGA, 0.0, last, here.multiplier)
+        self._bands(lambda lo, hi: _numba_levels.take_out(here.t, here.g, last, *parts, lo, hi))
+        return here.multiplier
 
     def direction(self, beta: float) -> float:
         src, kappa = (self.t, self.kappa3) if self.hierarchy else (self.r, self.kappa)
@@ -294,19 +330,12 @@ class CpuSystem:
         return rz
 
     def linearise(self, as_shift: bool = False) -> float:
-        m = self.measurement
         self.relative = not as_shift
         if as_shift:
             self.assemble(None)
             self.shift_residual(self.y)
             return self.begin()
-        self.assemble(self.y)
-        self._bands(
-            lambda lo, hi: _numba.residual_ratio(
-                self.y, self.cv, self.ch, self.sd, m.source, m.slack, m.count, *m.compiled,
-                self.r, self.mu, *self.parts, lo, hi,
-            )
-        )  # fmt: skip
+        self.assemble(self.y, newton=True)
         return self.begin()
 
     def retract(self) -> None:

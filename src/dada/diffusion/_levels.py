@@ -88,6 +88,9 @@ class Level:
     r: np.ndarray
     t: np.ndarray
     inverse: np.ndarray
+    kappa: np.ndarray
+    s: np.ndarray
+    multiplier: np.ndarray
 
 
 class Hierarchy:
@@ -123,7 +126,8 @@ class Hierarchy:
         sd, isd, g, r, t = (a[pixel : pixel + H * W].reshape(H, W) for a in (self.sd, self.isd, self.g, self.r, self.t))
         wv = self.wv[v : v + (H + 1) * W].reshape(H + 1, W)
         wh = self.wh[side : side + H * (W + 1)].reshape(H, W + 1)
-        return Level(wv, wh, sd, isd, g, r, t, self.inverse[cell : cell + h * w].reshape(h, w))
+        cells = (self.inverse, self.kappa, self.s, self.multiplier)
+        return Level(wv, wh, sd, isd, g, r, t, *(a[cell : cell + h * w].reshape(h, w) for a in cells))
 
     def build(
         self, wv: np.ndarray, wh: np.ndarray, sd: np.ndarray, g: np.ndarray, slack: np.ndarray, floor: float
@@ -148,12 +152,14 @@ class Hierarchy:
                     _numba_levels.cell_inverse(level.g, slack, grid.rows, grid.cols, level.inverse)
             fine = (level.wv, level.wh, level.sd, level.g)
 
-    def run(self) -> np.ndarray:
-        """Run the cycle on first.r; leave the correction in first.t and return the multiplier it brings, [h, w]."""
-        _numba_levels.cycle(*self.packed, OMEGA)
-        if self.starts_with_cells:
-            return self.gain.reshape(self.cells) * self.first.t * self.first.isd
-        return self.multiplier[: self.gain.size].reshape(self.cells)
+    def run(self, depth: int) -> np.ndarray:
+        """Run the cycle on r of a level; leave the correction in its t and return the multiplier it brings, [h, w]."""
+        _, *below = self.packed
+        _numba_levels.cycle(self.table[depth:], *below, OMEGA)
+        level = self.levels[depth]
+        if self.grids[depth].kind == CELLS:
+            return self.gain.reshape(self.cells) * level.t * level.isd
+        return level.multiplier
 
 
 def reciprocal(total: np.ndarray) -> np.ndarray:

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._numba import advance, cell_step, compiled, direction, normalise, root, update, weigh
+from ._numba import advance, cell_step, compiled, direction, normalise, residual_ratio, root, update, weigh
 from ._numba_levels import aggregate, cell_inverse, whole_cycle
+
+NEAR = 32  # rows of an image at a time, which the second level of a cache holds
 
 
 class Plain(NamedTuple):
@@ -53,14 +55,36 @@ class Levels(NamedTuple):
     packed: tuple
 
 
+class Newton(NamedTuple):
+    """What the right-hand side of `ratio` needs beside the system; `mu` receives the multipliers."""
+
+    source: np.ndarray
+    slack: np.ndarray
+    mu: np.ndarray
+
+
 @compiled
-def assemble(cv, ch, y, scaled, measured, has_measured, share, tiny, count, slack, s0, system):
-    """Weights, diagonal, g and the cells' inverse: what `CpuSystem.assemble` does in bands."""
+def assemble(cv, ch, y, scaled, measured, has_measured, share, tiny, count, slack, s0, system, newton):
+    """Weights, diagonal, g and the cells' inverse: what `CpuSystem.assemble` does in bands.
+
+    With `newton`, also the right-hand side of `ratio`. All passes over a few block rows are made while these are near.
+    """
     s = system
     h, w = count.shape
-    weigh(cv, ch, y, scaled, s.wv, s.wh, s.sd, 0, s.sd.shape[0])
-    root(s.sd, count, share, tiny, s.rows, s.cols, 0, h)
-    normalise(s.wv, s.wh, s.sd, y, scaled, measured, has_measured, s.g, s0, s.rows, s.cols, 0, h)
+    few = max(1, NEAR * h // s.sd.shape[0])
+    for lo in range(0, h, few):
+        hi = min(lo + few, h)
+        weigh(cv, ch, y, scaled, s.wv, s.wh, s.sd, s.rows[lo], s.rows[hi])
+        root(s.sd, count, share, tiny, s.rows, s.cols, lo, hi)
+        if newton is not None:
+            n = newton
+            residual_ratio(
+                y, cv, ch, s.sd, n.source, n.slack, count, measured, has_measured, s.r, n.mu, s.rows, s.cols, lo, hi
+            )  # fmt: skip
+        if lo > 0:  # the edges below a row need the diagonal of the next
+            normalise(s.wv, s.wh, s.sd, y, scaled, measured, has_measured, s.g, s0, s.rows, s.cols, lo - few, lo)
+        if hi == h:
+            normalise(s.wv, s.wh, s.sd, y, scaled, measured, has_measured, s.g, s0, s.rows, s.cols, lo, hi)
     for i in range(h):
         for j in range(w):
             total = slack[i, j] + s0[i, j]

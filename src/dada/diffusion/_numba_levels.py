@@ -218,7 +218,7 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
         k_l = kappa[cell : cell + h * w].reshape(h, w)
         i_l = inverse[cell : cell + h * w].reshape(h, w)
         rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
-        _cell_kappa(r_l, g_l, s_l, i_l, k_l, rows, cols)
+        cell_kappa(r_l, g_l, s_l, i_l, k_l, rows, cols, 0, h)
         if level == last:
             t_l = t[pixel : pixel + H * W].reshape(H, W)
             m_l = multiplier[cell : cell + h * w].reshape(h, w)
@@ -287,12 +287,7 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
         )
         last_kappa = np.empty((h, w))
         post_cells(s_l, i_l, k_l, extra, s_l, omega, 0.0, last_kappa, m_l)
-        take = np.empty(W, t_l.dtype)
-        for block in range(h):
-            expand(last_kappa, block, cols, take)
-            for i in range(rows[block], rows[block + 1]):
-                for j in range(W):
-                    t_l[i, j] -= g_l[i, j] * take[j]
+        take_out(t_l, g_l, last_kappa, rows, cols, 0, h)
 
 
 @compiled
@@ -314,10 +309,10 @@ def whole_cycle(
 
 
 @compiled
-def _cell_kappa(r, g, s, inverse, kappa, rows, cols):
-    """kappa = (block sums of g r) / (slack + s0)."""
+def cell_kappa(r, g, s, inverse, kappa, rows, cols, lo, hi):
+    """s = block sums of g r and kappa = s / (slack + s0), for block rows lo..hi."""
     total = np.empty(r.shape[1], r.dtype)
-    for block in range(s.shape[0]):
+    for block in range(lo, hi):
         total[:] = 0
         for i in range(rows[block], rows[block + 1]):
             for j in range(r.shape[1]):
@@ -325,6 +320,17 @@ def _cell_kappa(r, g, s, inverse, kappa, rows, cols):
         reduce(total, cols, s, block)
         for cell in range(s.shape[1]):
             kappa[block, cell] = s[block, cell] * inverse[block, cell]
+
+
+@compiled
+def take_out(t, g, kappa, rows, cols, lo, hi):
+    """t -= g kappa, for block rows lo..hi."""
+    take = np.empty(t.shape[1], t.dtype)
+    for block in range(lo, hi):
+        expand(kappa, block, cols, take)
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(t.shape[1]):
+                t[i, j] -= g[i, j] * take[j]
 
 
 @compiled
