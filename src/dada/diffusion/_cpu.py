@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from . import _numba, _numba_alone, _numba_levels, engine, solver
-from ._levels import OMEGA, WITHIN, Hierarchy, reciprocal, worth_it
+from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
 from ._numba_alone import Levels, Newton, Plain
 from .blocks import Blocks
 from .coefficients import Coefficients
@@ -149,7 +149,8 @@ class CpuSystem:
                     )
                 )  # fmt: skip
         if self.hierarchy:
-            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY)
+            bands = None if self.pool is None else self._bands
+            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY, bands)
 
     def _slack_factor(self, y: np.ndarray) -> np.ndarray:
         """What turns the slack of down(y) into that of sum(y^2 x), in soft cells."""
@@ -242,9 +243,9 @@ class CpuSystem:
 
     def _correct(self, levels: Hierarchy, depth: int) -> np.ndarray:
         """The cycle from a level on, in bands as long as levels are large. Returns the multiplier, as `levels.run`."""
-        here, grid = levels.levels[depth], levels.grids[depth]
-        if here.r.size < engine.LARGE or grid.kind != WITHIN or depth + 1 == len(levels.levels):
+        if depth + 1 == len(levels.levels) or not levels.in_bands(depth):
             return levels.run(depth)
+        here, grid = levels.levels[depth], levels.grids[depth]
         below, next_grid = levels.levels[depth + 1], levels.grids[depth + 1]
         parts, parents = (grid.rows, grid.cols), (next_grid.prow, next_grid.pcol)
         self._bands(

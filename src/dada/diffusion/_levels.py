@@ -7,13 +7,14 @@ paired in turn; a hole thus costs no more iterations than a block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
-from . import _numba_alone, _numba_levels
+from . import _numba_alone, _numba_levels, engine
 from .blocks import Blocks
 
 OMEGA = 0.9  # damping of the smoother
@@ -130,17 +131,31 @@ class Hierarchy:
         return Level(wv, wh, sd, isd, g, r, t, *(a[cell : cell + h * w].reshape(h, w) for a in cells))
 
     def build(
-        self, wv: np.ndarray, wh: np.ndarray, sd: np.ndarray, g: np.ndarray, slack: np.ndarray, floor: float
+        self,
+        wv: np.ndarray,
+        wh: np.ndarray,
+        sd: np.ndarray,
+        g: np.ndarray,
+        slack: np.ndarray,
+        floor: float,
+        bands: Callable[[Callable[[int, int], None]], object] | None = None,
     ) -> None:
-        """Fill all levels from the finest one."""
+        """Fill all levels from the finest one; large ones in `bands` of block rows where given."""
+        fine, depth = (wv, wh, sd, g), 0
+        while bands and depth < len(self.grids) and self.in_bands(depth):
+            self._aggregate_in_bands(fine, depth, slack, floor, bands)
+            level = self.levels[depth]
+            fine, depth = (level.wv, level.wh, level.sd, level.g), depth + 1
+        if depth == len(self.grids):
+            return
+        parents = self.grids[depth].prow, self.grids[depth].pcol
         if self.grids[-1].kind == WITHIN:
             _numba_alone.build(
-                wv, wh, sd, g, slack, floor, *self.parents,
-                self.table, self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.inverse,
+                *fine, slack, floor, *parents,
+                self.table[depth:], self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.inverse,
             )  # fmt: skip
             return
-        fine = (wv, wh, sd, g)
-        for level, grid in zip(self.levels, self.grids, strict=True):
+        for level, grid in zip(self.levels[depth:], self.grids[depth:], strict=True):
             if grid.kind == ACROSS:
                 _pair_cells(fine, grid, level)
             else:
@@ -151,6 +166,33 @@ class Hierarchy:
                 else:
                     _numba_levels.cell_inverse(level.g, slack, grid.rows, grid.cols, level.inverse)
             fine = (level.wv, level.wh, level.sd, level.g)
+
+    def in_bands(self, depth: int) -> bool:
+        """Whether a level is worth several threads, and its rows can be parted as those of the image."""
+        return self.grids[depth].kind == WITHIN and self.levels[depth].r.size >= engine.LARGE
+
+    def _aggregate_in_bands(
+        self,
+        fine: tuple,
+        depth: int,
+        slack: np.ndarray,
+        floor: float,
+        bands: Callable[[Callable[[int, int], None]], object],
+    ) -> None:
+        level, grid = self.levels[depth], self.grids[depth]
+        rows, weights = grid.rows, (level.wv, level.wh)
+        bands(
+            lambda lo, hi: _numba_levels.gather(
+                *fine, grid.prow, grid.pcol, *weights, level.g, rows[lo], rows[hi]
+            )
+        )  # fmt: skip
+        bands(
+            lambda lo, hi: _numba_levels.diagonal(
+                *weights, floor, level.sd, level.isd, level.g, rows[lo], rows[hi]
+            )
+        )  # fmt: skip
+        bands(lambda lo, hi: _numba_levels.scale(*weights, level.isd, rows[lo], rows[hi]))
+        _numba_levels.cell_inverse(level.g, slack, rows, grid.cols, level.inverse)
 
     def run(self, depth: int) -> np.ndarray:
         """Run the cycle on r of a level; leave the correction in its t and return the multiplier it brings, [h, w]."""

@@ -13,13 +13,13 @@ from ._numba import compiled, expand, reduce
 
 
 @compiled
-def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
-    """Build the next coarser level: groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]) become one pixel each."""
-    Hc, Wc = sd_c.shape
+def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
+    """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi."""
+    Hc, Wc = g_c.shape
     W = sd.shape[1]
     line = np.empty(W, sd.dtype)
     side = np.empty(W, sd.dtype)
-    for I in range(Hc):
+    for I in range(lo, hi):
         top = prow[I]
         if I == 0:
             wv_c[0, :] = 0
@@ -38,18 +38,38 @@ def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
         for J in range(Wc):
             wh_c[I, J] = side[pcol[J]]
         wh_c[I, Wc] = 0
-    wv_c[Hc, :] = 0
-    least = sd.dtype.type(floor)
-    for I in range(Hc):
-        for J in range(Wc):
-            diagonal = wv_c[I, J] + wv_c[I + 1, J] + wh_c[I, J] + wh_c[I, J + 1]
-            sd_c[I, J] = np.sqrt(max(diagonal, least))
+        if Hc == I + 1:
+            wv_c[Hc, :] = 0
+
+
+@compiled
+def diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, lo, hi):
+    """The square root of the gathered diagonal and its inverse; g scaled by it."""
+    least = sd_c.dtype.type(floor)
+    for I in range(lo, hi):
+        for J in range(sd_c.shape[1]):
+            total = wv_c[I, J] + wv_c[I + 1, J] + wh_c[I, J] + wh_c[I, J + 1]
+            sd_c[I, J] = np.sqrt(max(total, least))
             isd_c[I, J] = 1 / sd_c[I, J]
             g_c[I, J] *= isd_c[I, J]
-    for I in range(Hc):
-        for J in range(Wc):
+
+
+@compiled
+def scale(wv_c, wh_c, isd_c, lo, hi):
+    """Scale the gathered weights to a unit diagonal."""
+    for I in range(lo, hi):
+        for J in range(isd_c.shape[1]):
             wv_c[I, J] *= isd_c[max(I - 1, 0), J] * isd_c[I, J]
             wh_c[I, J] *= isd_c[I, max(J - 1, 0)] * isd_c[I, J]
+
+
+@compiled
+def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
+    """Build the next coarser level: groups of pixels become one pixel each."""
+    Hc = sd_c.shape[0]
+    gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, 0, Hc)
+    diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, 0, Hc)
+    scale(wv_c, wh_c, isd_c, 0, Hc)
 
 
 @compiled
