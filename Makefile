@@ -35,3 +35,4 @@ bench: $(VENV)/.installed  ## time the solver against the loop it replaces
 
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache
+	find src -name '*.nb[ic]' -delete

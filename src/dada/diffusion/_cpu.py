@@ -1,394 +1,19 @@
-"""The saddle system of `solver.py` for one image on the CPU: memory, threads, and calls to the compiled passes."""
+"""Batches on the CPU: an image for each thread, or bands of a large one; the stop, the start, and what is reported."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from . import _numba, _numba_alone, _numba_levels, engine, solver
-from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
-from ._numba_alone import Levels, Newton, Plain
-from .blocks import Blocks
+from . import _numba_values, engine, solver
+from ._cpu_system import CpuSystem, Measurement, block_sum
 from .coefficients import Coefficients
 from .constraint import Constraint
-
-TINY = 1e-30  # stands for the diagonal of a pixel without any edge
-
-
-@dataclass
-class Measurement:
-    """What one image must agree with, as arrays."""
-
-    blocks: Blocks
-    source: np.ndarray  # [h, w] float64; anything finite where not measured
-    slack: np.ndarray  # [h, w] 1 / weight: 0 hard, inf not measured
-    count: np.ndarray  # [h, w] measured pixels, 0 where not measured
-    measured: np.ndarray | None  # [H, W] of 0 and 1 in the image's dtype; None: every pixel
-
-    @property
-    def compiled(self) -> tuple:
-        """The measured pixels as the compiled passes take them."""
-        if self.measured is None:
-            return np.zeros((1, 1), np.float32), False
-        return self.measured, True
-
-
-_memory = threading.local()  # what the last images of a size used: fresh memory costs as much as five iterations
-KEPT_PIXELS = 1 << 18
-KEPT_ENTRIES = 4
-
-
-def _kept(key: tuple, pixels: int, make: Callable[[], Any]) -> Any:
-    """What `make` makes, kept in this thread for the next image of the same kind unless it is large."""
-    if pixels > KEPT_PIXELS:
-        return make()
-    kept = _memory.__dict__.setdefault("kept", {})
-    if key not in kept:
-        while len(kept) >= KEPT_ENTRIES:
-            del kept[next(iter(kept))]
-        kept[key] = make()
-    return kept[key]
-
-
-def _scratch(H: int, W: int, kind: np.dtype) -> tuple[np.ndarray, ...]:
-    """wv, wh, and seven images."""
-    return np.empty((H + 1, W), kind), np.empty((H, W + 1), kind), *(np.empty((H, W), kind) for _ in range(7))
-
-
-class CpuSystem:
-    """One image; see `solver.System` for the meaning of the methods."""
-
-    def __init__(
-        self,
-        cv: np.ndarray,  # [H - 1, W]
-        ch: np.ndarray,  # [H, W - 1]
-        measurement: Measurement,
-        adjust: str,
-        pool: ThreadPoolExecutor | None = None,
-        threads: int = 1,
-    ):
-        self.cv, self.ch, self.measurement, self.ratio = cv, ch, measurement, adjust == "ratio"
-        blocks = measurement.blocks
-        H, W = blocks.target_size
-        self.cells = blocks.source_size
-        self.parts = blocks.rows, blocks.cols
-        bands = np.linspace(0, self.cells[0], min(threads, self.cells[0]) + 1).astype(int).tolist()
-        self.pairs = list(pairwise(bands))
-        self.order = {lo: band for band, (lo, _) in enumerate(self.pairs)}
-        self.pool = pool if len(self.pairs) > 1 else None
-        kind = cv.dtype
-        scratch = _kept(("scratch", H, W, kind), H * W, lambda: _scratch(H, W, kind))
-        self.wv, self.wh, self.sd, self.g, self.x, self.r, self.p, self.q, self.t = scratch
-        self.s0, self.s1, self.kappa, self.fold, self.multiplier, self.along = (np.empty(self.cells) for _ in range(6))
-        self.edge = np.zeros((len(self.pairs), 2, W), kind)
-        self.alpha, self.eps = 0.0, 2 * float(np.finfo(kind).eps)
-        self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
-        self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
-        self.loose = not bool(hard.all())
-        used, count = measurement.count > 0, measurement.count
-        self.soft = (measurement.slack > 0) & used
-        self.slack = np.where(used, np.where(used, measurement.slack, 1) * count**2, np.inf)  # of sums, not of means
-        self.hierarchy: Hierarchy | None = None
-        if worth_it(blocks, hard):
-            key = ("levels", blocks, self.loose, kind)
-            self.hierarchy = _kept(key, H * W, lambda: Hierarchy(blocks, self.loose, kind))
-            self.kappa3, self.s3, self.extra = (np.empty(self.cells) for _ in range(3))
-
-    # ---- threads
-
-    def _bands(self, run: Callable[[int, int], float | None]) -> list:
-        """Run on each band of block rows, in threads where the image is large."""
-        if self.pool is None:
-            return [run(lo, hi) for lo, hi in self.pairs]
-        return list(self.pool.map(lambda pair: run(*pair), self.pairs))
-
-    def _rows(self, run: Callable[[int, int], float | None]) -> list:
-        """Run on each band of pixel rows."""
-        rows = self.parts[0]
-        return self._bands(lambda lo, hi: run(rows[lo], rows[hi]))
-
-    # ---- the system
-
-    def assemble(self, y: np.ndarray | None, newton: bool = False) -> None:
-        """Weights c and g = m; at y, weights c y_p y_n and g = m y^2, and for `newton` also the right-hand side."""
-        measurement, scaled = self.measurement, y is not None
-        value = self.sd if y is None else y
-        taken, has = measurement.compiled
-        share = float(np.finfo(self.sd.dtype).eps)
-        count, slack = measurement.count, self.slack
-        if y is not None and self.soft.any():
-            slack = slack * self._slack_factor(y)
-        if self.pool is None:
-            system, _ = self._arrays()
-            right = Newton(measurement.source, measurement.slack, self.mu) if newton else None
-            _numba_alone.assemble(
-                self.cv, self.ch, value, scaled, taken, has, share, TINY, count, slack, self.s0, system, right
-            )  # fmt: skip
-        else:
-            self._rows(lambda lo, hi: _numba.weigh(self.cv, self.ch, value, scaled, self.wv, self.wh, self.sd, lo, hi))
-            self._bands(lambda lo, hi: _numba.root(self.sd, count, share, TINY, *self.parts, lo, hi))
-            self._bands(
-                lambda lo, hi: _numba.normalise(
-                    self.wv, self.wh, self.sd, value, scaled, taken, has, self.g, self.s0, *self.parts, lo, hi
-                )
-            )
-            self.inverse[:] = reciprocal(slack + self.s0)
-            if newton:
-                self._bands(
-                    lambda lo, hi: _numba.residual_ratio(
-                        value, self.cv, self.ch, self.sd, measurement.source, measurement.slack, count, taken, has,
-                        self.r, self.mu, *self.parts, lo, hi,
-                    )
-                )  # fmt: skip
-        if self.hierarchy:
-            bands = None if self.pool is None else self._bands
-            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY, bands)
-
-    def _slack_factor(self, y: np.ndarray) -> np.ndarray:
-        """What turns the slack of down(y) into that of sum(y^2 x), in soft cells."""
-        m, soft = self.measurement, self.soft
-        out = np.ones(self.cells)
-        taken = y if m.measured is None else y * m.measured
-        mean, square = (_block_sum(v, m.blocks)[soft] / m.count[soft] for v in (taken, taken * y))
-        out[soft] = solver.slack_factor(mean, square, m.source[soft])
-        return out
-
-    def begin(self) -> float:
-        self._rows(lambda lo, hi: _numba.clear(self.x, self.p, self.q, lo, hi))
-        self.fold[:] = 0
-        self.along[:] = 0
-        self.alpha = 0.0
-        return self.step(0.0)
-
-    def step(self, alpha: float) -> float:
-        if self.pool is None:
-            self.alpha = alpha or self.alpha
-            return _numba_alone.precondition(*self._arrays(), alpha, self.eps, OMEGA)
-        rr, rz = self._update(alpha)
-        if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
-            rr, rz = self._update(0.0)
-        rz = max(rz, 0.0) + self.eps * rr  # a difference of sums near r'r is known no better than that
-        if not self.hierarchy:
-            return rz
-        cycled = self._cycle()
-        return cycled if cycled >= 0.5 * rz else float("nan")  # the cycle is never weaker than its smoother
-
-    def descend(self, rz: float, target: float, limit: int) -> tuple[float, int]:
-        """Conjugate gradients: in one compiled call, or pass by pass where threads share the image."""
-        if self.pool is not None:
-            return solver.conjugate_gradients(self, rz, target, limit)
-        rz, count, self.alpha = _numba_alone.descend(*self._arrays(), rz, float(target), limit, self.eps, OMEGA)
-        return rz, count
-
-    def _arrays(self) -> tuple[Plain, Levels | None]:
-        """What `_numba_alone` takes."""
-        system = Plain(
-            self.r, self.g, self.wv, self.wh, self.sd, self.p, self.x, self.q, self.t, self.s1, self.kappa, self.fold,
-            self.multiplier, self.along, self.inverse, self.hard, self.loose, self.edge, *self.parts,
-        )  # fmt: skip
-        if self.hierarchy is None:
-            return system, None
-        first = self.hierarchy.first
-        return system, Levels(
-            *self.hierarchy.parents, first.r, first.t, first.isd, self.s3, self.kappa3, self.extra,
-            self.hierarchy.starts_with_cells, self.hierarchy.packed,
-        )  # fmt: skip
-
-    def _update(self, alpha: float) -> tuple[float, float]:
-        """r -= alpha q; returns r'r and the r'z of Jacobi. x += alpha p is left to the next pass that reads p."""
-        self.alpha = alpha or self.alpha
-        rr = sum(
-            self._bands(
-                lambda lo, hi: _numba.update(self.r, self.q, self.g, alpha, self.fold, self.s1, *self.parts, lo, hi)
-            )
-        )
-        return rr, _numba.cell_step(self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier)
-
-    def _cycle(self) -> float:
-        """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
-        assert self.hierarchy is not None
-        rz = self._cycle_in_bands(self.hierarchy)
-        if self.loose:
-            self.multiplier[self.hard] = 0  # r and q of a hard cell are kept without multiples of g: see `update`
-        return rz
-
-    def _cycle_in_bands(self, levels: Hierarchy) -> float:
-        first = levels.first
-        self._bands(
-            lambda lo, hi: _numba_levels.restrict(
-                self.r, self.g, self.kappa, self.wv, self.wh, self.sd, OMEGA,
-                *self.parts, *levels.parents, first.r, first.isd, lo, hi,
-            )
-        )  # fmt: skip
-        extra = self._correct(levels, 0)
-        rt = sum(
-            self._bands(
-                lambda lo, hi: _numba_levels.prolong(
-                    self.r, self.g, self.kappa, extra, first.t, first.isd, self.wv, self.wh, self.sd, OMEGA,
-                    *self.parts, *levels.parents, self.t, self.s3, lo, hi,
-                )
-            )
-        )  # fmt: skip
-        return _numba_levels.post_cells(
-            self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
-        )
-
-    def _correct(self, levels: Hierarchy, depth: int) -> np.ndarray:
-        """The cycle from a level on, in bands as long as levels are large. Returns the multiplier, as `levels.run`."""
-        if depth + 1 == len(levels.levels) or not levels.in_bands(depth):
-            return levels.run(depth)
-        here, grid = levels.levels[depth], levels.grids[depth]
-        below, next_grid = levels.levels[depth + 1], levels.grids[depth + 1]
-        parts, parents = (grid.rows, grid.cols), (next_grid.prow, next_grid.pcol)
-        self._bands(
-            lambda lo, hi: _numba_levels.cell_kappa(here.r, here.g, here.s, here.inverse, here.kappa, *parts, lo, hi)
-        )
-        self._bands(
-            lambda lo, hi: _numba_levels.restrict(
-                here.r, here.g, here.kappa, here.wv, here.wh, here.sd, OMEGA,
-                *parts, *parents, below.r, below.isd, lo, hi,
-            )
-        )  # fmt: skip
-        extra = self._correct(levels, depth + 1)
-        self._bands(
-            lambda lo, hi: _numba_levels.prolong(
-                here.r, here.g, here.kappa, extra, below.t, below.isd, here.wv, here.wh, here.sd, OMEGA,
-                *parts, *parents, here.t, here.s, lo, hi,
-            )
-        )  # fmt: skip
-        last = np.empty(self.cells)
-        _numba_levels.post_cells(here.s, here.inverse, here.kappa, extra, here.s, OMEGA, 0.0, last, here.multiplier)
-        self._bands(lambda lo, hi: _numba_levels.take_out(here.t, here.g, last, *parts, lo, hi))
-        return here.multiplier
-
-    def direction(self, beta: float) -> float:
-        src, kappa = (self.t, self.kappa3) if self.hierarchy else (self.r, self.kappa)
-        alpha, self.alpha = self.alpha, 0.0
-        if self.loose:
-            _numba.advance(self.along, beta, self.multiplier)
-        if len(self.pairs) > 1:
-            starts = self.parts[0][[lo for lo, _ in self.pairs[1:]]]
-            self.edge[1:, 0] = self.p[starts - 1]
-            self.edge[:-1, 1] = self.p[starts]
-        return sum(
-            self._bands(
-                lambda lo, hi: _numba.direction(
-                    src, self.g, kappa, self.along, self.loose, self.wv, self.wh, self.p, self.x, self.q, alpha, beta,
-                    self.edge, self.order[lo], *self.parts, lo, hi,
-                )
-            )
-        )  # fmt: skip
-
-    def _settle(self) -> np.ndarray:
-        """Finish x and return it."""
-        if self.alpha:
-            self._rows(lambda lo, hi: _numba.add_scaled(self.x, self.p, self.alpha, lo, hi))
-            self.alpha = 0.0
-        return self.x
-
-    divide = staticmethod(lambda a, b: a / b if b > 0 else 0.0)
-    any = staticmethod(bool)
-    least = staticmethod(min)
-    most = staticmethod(max)
-    top = staticmethod(float)
-
-    # ---- right-hand sides and what becomes of the solution
-
-    def shift_residual(self, y: np.ndarray) -> None:
-        """Take -L y as the right-hand side."""
-        self._rows(lambda lo, hi: _numba.residual_shift(y, self.cv, self.ch, self.sd, self.r, lo, hi))
-
-    def right_hand_side(self, f: np.ndarray) -> None:
-        """Take f, zero where a pixel has no edge at all (its value does not depend on the coefficients)."""
-        np.divide(f, self.sd, out=self.r)
-        self.r[self._isolated()] = 0
-
-    def _isolated(self) -> np.ndarray:
-        return (self.wv[:-1] + self.wv[1:] + self.wh[:, :-1] + self.wh[:, 1:]) == 0
-
-    def add_to(self, y: np.ndarray) -> None:
-        """y += x."""
-        x = self._settle()
-        self._rows(lambda lo, hi: _numba.add_unscaled(y, x, self.sd, lo, hi))
-
-    def hold(self, y: np.ndarray) -> None:
-        """Take y (changed in place) as the present state of `ratio`."""
-        self.y = y
-        self.best = y.copy()
-
-    def rough_residual(self) -> float:
-        kept, self.hierarchy = self.hierarchy, None
-        rz = self.linearise()
-        self.hierarchy = kept
-        return rz
-
-    def linearise(self, as_shift: bool = False) -> float:
-        self.relative = not as_shift
-        if as_shift:
-            self.assemble(None)
-            self.shift_residual(self.y)
-            return self.begin()
-        self.assemble(self.y, newton=True)
-        return self.begin()
-
-    def retract(self) -> None:
-        x = self._settle()
-        self._rows(lambda lo, hi: _numba.retract(self.y, x, self.sd, self.relative, lo, hi))
-        self.adjust(self.y)
-
-    def halve(self, where: bool) -> None:
-        if where:
-            np.sqrt(self.y * self.best, out=self.y)
-            self.adjust(self.y)
-
-    def keep(self, better: bool) -> None:
-        if better:
-            self.best[:] = self.y
-
-    def recall(self) -> None:
-        self.y[:] = self.best
-
-    def adjoint_residual(self, a: np.ndarray, v: np.ndarray) -> float:
-        """Right-hand side of the adjoint of `ratio` at a, for the gradient v; the multiplier is left in `k`."""
-        m = self.measurement
-        self.k = np.empty(self.cells)
-        self._bands(
-            lambda lo, hi: _numba.residual_adjoint(
-                a, self.y, v, self.cv, self.ch, self.sd, self.mu, m.source, m.slack, m.count, *m.compiled,
-                self.r, self.k, *self.parts, lo, hi,
-            )
-        )  # fmt: skip
-        self.r[self._isolated()] = 0
-        return self.begin()
-
-    def add_adjoint(self, a: np.ndarray) -> None:
-        """a += y x."""
-        x = self._settle()
-        self._rows(lambda lo, hi: _numba.add_unscaled_product(a, self.y, x, self.sd, lo, hi))
-
-    def adjust(self, y: np.ndarray, soft_too: bool = False) -> None:
-        """Eq. 3 on hard cells, or on every measured one."""
-        m = self.measurement
-        slack = np.zeros_like(m.slack) if soft_too else m.slack
-        self._bands(
-            lambda lo, hi: _numba.adjust(y, self.ratio, m.source, slack, m.count, *m.compiled, *self.parts, lo, hi)
-        )
-
-
-def _block_sum(values: np.ndarray, blocks: Blocks) -> np.ndarray:
-    rows = np.add.reduceat(values.astype(np.float64), blocks.rows[:-1], axis=0)
-    return np.add.reduceat(rows, blocks.cols[:-1], axis=1)
-
-
-# ---- a batch ------------------------------------------------------------------------------------------------------
 
 
 def solve(
@@ -416,7 +41,7 @@ def adjoint(
         run = _ratio_adjoint if adjust == "ratio" else _shift_adjoint
         left, out = run(system(n), y[n].numpy(), v[n].numpy(), a, tolerance, limit)
         flux[n].numpy()[:] = out
-        _numba.edge_gradient(a, y[n].numpy(), vertical[n].numpy(), horizontal[n].numpy())
+        _numba_values.edge_gradient(a, y[n].numpy(), vertical[n].numpy(), horizontal[n].numpy())
         return left
 
     solver.warn_adjoint(max(each(one)), tolerance)
@@ -431,7 +56,7 @@ def misfit(values: Tensor, constraint: Constraint) -> Tensor:
     for n, image in enumerate(values.detach().numpy()):
         taken = blank if constraint.measured is None else constraint.measured[n].to(values.dtype).numpy()
         has = constraint.measured is not None
-        _numba.cell_means(image, count[n], taken, has, constraint.blocks.rows, constraint.blocks.cols, out[n])
+        _numba_values.cell_means(image, count[n], taken, has, constraint.blocks.rows, constraint.blocks.cols, out[n])
     return torch.from_numpy(np.abs(out - constraint.source.detach().double().numpy()) * (count > 0))
 
 
@@ -442,7 +67,7 @@ def _shift_adjoint(
     m = system.measurement
     left, _ = solver.shift_adjoint(system, v, a, tolerance, limit)
     out = np.empty(system.cells)
-    _numba.flux(a, v, system.cv, system.ch, m.count, *m.compiled, *system.parts, out)
+    _numba_values.flux(a, v, system.cv, system.ch, m.count, *m.compiled, *system.parts, out)
     return left, out
 
 
@@ -456,7 +81,7 @@ def _ratio_adjoint(
     soft = (m.count > 0) & (m.slack > 0)
     share = np.ones(system.cells)
     if soft.any():
-        share[soft] = _block_sum(taken, m.blocks)[soft] / (m.count * m.source)[soft]
+        share[soft] = block_sum(taken, m.blocks)[soft] / (m.count * m.source)[soft]
     return left, m.count * system.k * share
 
 
@@ -498,8 +123,8 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     system.adjust(y, soft_too=True)  # the correction of `shift` starts without misfit
     reference = _nearest_energy(system) or _energy(system, y)
     # what the rounding of y alone leaves
-    edges = _numba.total(system.cv, 1) + _numba.total(system.ch, 1)
-    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * edges * _numba.total(y, 2) / y.size
+    edges = _numba_values.total(system.cv, 1) + _numba_values.total(system.ch, 1)
+    noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * edges * _numba_values.total(y, 2) / y.size
     target = max(tolerance**2 * reference, float(noise))
     run = solver.ratio if system.ratio else solver.shift
     far = solver.far(given.source[used].min(), given.source[used].max(), reference)

@@ -1,4 +1,4 @@
-"""The passes over memory of the loop and of the solver, compiled for the CPU and free of the GIL.
+"""The passes over memory of the solver, compiled for the CPU and free of the GIL.
 
 Every function works on one image, most of them on a band of its block rows [lo, hi), so that several threads can
 share a large image: what a band writes, no other band reads in the same pass. `solver.py` explains the quantities;
@@ -12,205 +12,9 @@ reference count for each row, which is as much as the arithmetic on it.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
-# Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
-compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
-
-SPARE = 8  # numbers before an image of the loop, so that its rows begin where vectors of numbers are read fastest
-
-
-@compiled
-def expand(cells, row_of_cells, starts, out):
-    """Copy each cell of one row of cells to the pixels it covers."""
-    n = cells.shape[1]
-    width = out.shape[0] // n
-    if out.shape[0] != width * n or width not in (2, 4, 8):
-        for cell in range(n):
-            value = cells[row_of_cells, cell]
-            for j in range(starts[cell], starts[cell + 1]):
-                out[j] = value
-        return
-    # small equal blocks: written out, or short loops would cost most
-    if width == 2:
-        for cell in range(n):
-            out[2 * cell] = cells[row_of_cells, cell]
-            out[2 * cell + 1] = cells[row_of_cells, cell]
-    else:
-        for cell in range(n):
-            value = cells[row_of_cells, cell]
-            j = width * cell
-            out[j] = value
-            out[j + 1] = value
-            out[j + 2] = value
-            out[j + 3] = value
-            if width == 8:
-                out[j + 4] = value
-                out[j + 5] = value
-                out[j + 6] = value
-                out[j + 7] = value
-
-
-@compiled
-def reduce(row, starts, cells, row_of_cells):
-    """Sum a row of pixels over each cell."""
-    n = cells.shape[1]
-    width = row.shape[0] // n
-    zero = cells.dtype.type(0)
-    if width == 2 and row.shape[0] == 2 * n:
-        for cell in range(n):
-            cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
-    elif width == 4 and row.shape[0] == 4 * n:
-        for cell in range(n):
-            j = 4 * cell
-            cells[row_of_cells, cell] = (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
-    elif width % 4 == 0 and row.shape[0] == width * n:
-        for cell in range(n):
-            total = zero
-            for j in range(cell * width, (cell + 1) * width, 4):
-                total += (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
-            cells[row_of_cells, cell] = total
-    else:
-        for cell in range(n):
-            total = zero
-            for j in range(starts[cell], starts[cell + 1]):
-                total += row[j]
-            cells[row_of_cells, cell] = total
-
-
-@compiled
-def _accumulate(values, i, measured, has_measured, total):
-    """Add the measured pixels of row i to `total`."""
-    if has_measured:
-        for j in range(total.shape[0]):
-            total[j] += values[i, j] * measured[i, j]
-    else:
-        for j in range(total.shape[0]):
-            total[j] += values[i, j]
-
-
-@compiled
-def _apply(values, i, ratio, change, measured, has_measured):
-    """Eq. 3 on row i: values *= 1 + change (ratio) or values += change, where measured."""
-    if has_measured:
-        if ratio:
-            for j in range(change.shape[0]):
-                values[i, j] += values[i, j] * change[j] * measured[i, j]
-        else:
-            for j in range(change.shape[0]):
-                values[i, j] += change[j] * measured[i, j]
-    elif ratio:
-        for j in range(change.shape[0]):
-            values[i, j] += values[i, j] * change[j]
-    else:
-        for j in range(change.shape[0]):
-            values[i, j] += change[j]
-
-
-# ---- the paper's loop -------------------------------------------------------------------------------------------
-
-
-@compiled
-def _diffuse_row(y, i, H, W, wv, wh, lam, total, out):
-    """Eq. 1 for row i, added to `total`; edges that leave the image have zero weight.
-
-    All images are flat here, y and out with SPARE numbers before and after: the neighbour of the first pixel of a row
-    may then be anything finite. The last edge of a row of wh is the first of the next: both are zero. Unsigned places
-    need no test for negative ones, and no pixel is left over for a slow second loop.
-    """
-    here = np.uint64(SPARE + i * W)
-    above, below = np.uint64(SPARE + max(i - 1, 0) * W), np.uint64(SPARE + min(i + 1, H - 1) * W)
-    v = np.uint64(i * W)
-    width, one = np.uint64(W), np.uint64(1)
-    for j in range(width):
-        value = y[here + j]
-        flow = wv[v + j] * (y[above + j] - value) + wv[v + width + j] * (y[below + j] - value)
-        flow += wh[v + j] * (y[here + j - one] - value) + wh[v + j + one] * (y[here + j + one] - value)
-        value += lam * flow
-        out[here + j] = value
-        total[j] += value
-
-
-@compiled
-def _changes(means, source, pull, share, block, ratio, epsilon):
-    """Turn the sums over the cells of a block row, means[0], into what `_apply` changes them by."""
-    one, zero = means.dtype.type(1), means.dtype.type(0)
-    less = means.dtype.type(epsilon)
-    # without branches, to vectorise: where a cell is not used, pull and share are 0 and the divisor is 1
-    if ratio:
-        for cell in range(source.shape[1]):
-            mean = means[0, cell] * share[block, cell]
-            used = one if share[block, cell] > 0 else zero
-            change = pull[block, cell] * (source[block, cell] - mean) - used * less
-            means[0, cell] = change / (mean + less + one - used)
-    else:
-        for cell in range(source.shape[1]):
-            means[0, cell] = pull[block, cell] * (source[block, cell] - means[0, cell] * share[block, cell])
-
-
-@compiled
-def loop(y, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_measured, rows, cols, steps):
-    """Run Eq. 1 and Eq. 3 `steps` times from y; return the result.
-
-    Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
-    between them for a soft one (iterate.py); `share` is one over the number of measured pixels, or 0.
-    """
-    H, W = y.shape
-    flat, target = np.zeros(H * W + 2 * SPARE, y.dtype), np.zeros(H * W + 2 * SPARE, y.dtype)
-    now, then = flat[SPARE:-SPARE].reshape((H, W)), target[SPARE:-SPARE].reshape((H, W))
-    now[:] = y
-    fv, fh = wv.reshape(-1), np.zeros(H * W + 1, y.dtype)
-    fh[:-1].reshape((H, W))[:] = wh[:, :-1]
-    total = np.empty(W, y.dtype)
-    unused = np.zeros(W, y.dtype)
-    change = np.empty(W, y.dtype)
-    cells = np.empty((1, source.shape[1]), y.dtype)
-    lam = y.dtype.type(step)
-    for _ in range(steps):
-        for block in range(source.shape[0]):
-            total[:] = 0
-            for i in range(rows[block], rows[block + 1]):
-                if has_measured:
-                    _diffuse_row(flat, i, H, W, fv, fh, lam, unused, target)
-                    _accumulate(then, i, measured, has_measured, total)
-                else:
-                    _diffuse_row(flat, i, H, W, fv, fh, lam, total, target)
-            reduce(total, cols, cells, 0)
-            _changes(cells, source, pull, share, block, ratio, epsilon)
-            expand(cells, 0, cols, change)
-            for i in range(rows[block], rows[block + 1]):
-                _apply(then, i, ratio, change, measured, has_measured)
-        flat, target, now, then = target, flat, then, now
-    return now
-
-
-@compiled
-def adjust(y, ratio, source, slack, count, measured, has_measured, rows, cols, lo, hi):
-    """Eq. 3 on the hard cells of block rows lo..hi, so that down(y) = S."""
-    W = y.shape[1]
-    total = np.empty(W)
-    change = np.empty(W)
-    means = np.empty((1, source.shape[1]))
-    for block in range(lo, hi):
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            _accumulate(y, i, measured, has_measured, total)
-        reduce(total, cols, means, 0)
-        for cell in range(source.shape[1]):
-            if count[block, cell] > 0 and slack[block, cell] == 0:
-                mean = means[0, cell] / count[block, cell]
-                means[0, cell] = source[block, cell] / mean - 1.0 if ratio else source[block, cell] - mean
-            else:
-                means[0, cell] = 0.0
-        expand(means, 0, cols, change)
-        for i in range(rows[block], rows[block + 1]):
-            _apply(y, i, ratio, change, measured, has_measured)
-
-
-# ---- the linear system: weights, diagonal, right-hand side ------------------------------------------------------
+from ._numba_rows import accumulate, compiled, expand, reduce
 
 
 @compiled
@@ -307,7 +111,7 @@ def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, 
 
 
 @compiled
-def _laplacian_row(y, cv, ch, i, out):
+def laplacian_row(y, cv, ch, i, out):
     """Row i of L y."""
     H, W = y.shape
     for j in range(W):
@@ -330,7 +134,7 @@ def residual_shift(y, cv, ch, sd, r, lo, hi):
     W = y.shape[1]
     row = np.empty(W, y.dtype)
     for i in range(lo, hi):
-        _laplacian_row(y, cv, ch, i, row)
+        laplacian_row(y, cv, ch, i, row)
         for j in range(W):
             r[i, j] = -row[j] / sd[i, j]
 
@@ -347,11 +151,11 @@ def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, 
         flow[:] = 0
         total[:] = 0
         for i in range(rows[block], rows[block + 1]):
-            _laplacian_row(y, cv, ch, i, row)
+            laplacian_row(y, cv, ch, i, row)
             for j in range(W):
                 r[i, j] = row[j]
-            _accumulate(r, i, measured, has_measured, flow)
-            _accumulate(y, i, measured, has_measured, total)
+            accumulate(r, i, measured, has_measured, flow)
+            accumulate(y, i, measured, has_measured, total)
         reduce(flow, cols, mu, block)
         reduce(total, cols, totals, 0)
         for cell in range(source.shape[1]):
@@ -388,7 +192,7 @@ def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, ha
         moment[:] = 0
         expand(mu, block, cols, push)
         for i in range(rows[block], rows[block + 1]):
-            _laplacian_row(a, cv, ch, i, row)
+            laplacian_row(a, cv, ch, i, row)
             if has_measured:
                 for j in range(W):
                     r[i, j] = y[i, j] * (v[i, j] - row[j] + push[j] * measured[i, j] * a[i, j])
@@ -399,8 +203,8 @@ def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, ha
                     r[i, j] = y[i, j] * (v[i, j] - row[j] + push[j] * a[i, j])
                 for j in range(W):
                     moment[j] += y[i, j] * a[i, j]
-            _accumulate(r, i, measured, has_measured, flow)
-            _accumulate(y, i, measured, has_measured, total)
+            accumulate(r, i, measured, has_measured, flow)
+            accumulate(y, i, measured, has_measured, total)
         reduce(flow, cols, k, block)
         reduce(total, cols, totals, 0)
         reduce(moment, cols, totals, 1)
@@ -544,122 +348,3 @@ def advance(along, beta, multiplier):
     for i in range(along.shape[0]):
         for j in range(along.shape[1]):
             along[i, j] = multiplier[i, j] + beta * along[i, j]
-
-
-# ---- leaving the linear system ----------------------------------------------------------------------------------
-
-
-@compiled
-def retract(y, x, sd, relative, lo, hi):
-    """y *= 1 + u on pixel rows lo..hi, u = x / sd, a change relative to y (or, if not `relative`, to be divided by it).
-
-    Below -1/2 the factor goes on as -1 / (4 u), so y stays positive.
-    """
-    one = y.dtype.type(1)
-    quarter = y.dtype.type(0.25)
-    half = y.dtype.type(0.5)
-    tiny = y.dtype.type(1e-30)
-    for i in range(lo, hi):
-        for j in range(y.shape[1]):
-            u = x[i, j] / (sd[i, j] if relative else sd[i, j] * y[i, j])
-            value = y[i, j] * (one + u if u > -half else quarter / max(-u, half))
-            y[i, j] = value if value > tiny else tiny
-
-
-@compiled
-def add_scaled(x, p, alpha, lo, hi):
-    """x += alpha p on pixel rows lo..hi."""
-    a = x.dtype.type(alpha)
-    for i in range(lo, hi):
-        for j in range(x.shape[1]):
-            x[i, j] += a * p[i, j]
-
-
-@compiled
-def clear(x, p, q, lo, hi):
-    """Set pixel rows lo..hi of all three to 0."""
-    x[lo:hi] = 0
-    p[lo:hi] = 0
-    q[lo:hi] = 0
-
-
-@compiled
-def total(values, power):
-    """Sum of the values, or of their squares for power 2, row by row."""
-    out = 0.0
-    for i in range(values.shape[0]):
-        part = values.dtype.type(0)
-        if power == 2:
-            for j in range(values.shape[1]):
-                part += values[i, j] * values[i, j]
-        else:
-            for j in range(values.shape[1]):
-                part += values[i, j]
-        out += part
-    return out
-
-
-@compiled
-def add_unscaled(y, x, sd, lo, hi):
-    """y += x / sd on pixel rows lo..hi."""
-    for i in range(lo, hi):
-        for j in range(y.shape[1]):
-            y[i, j] += x[i, j] / sd[i, j]
-
-
-@compiled
-def add_unscaled_product(a, y, x, sd, lo, hi):
-    """a += y x / sd on pixel rows lo..hi."""
-    for i in range(lo, hi):
-        for j in range(y.shape[1]):
-            a[i, j] += y[i, j] * x[i, j] / sd[i, j]
-
-
-@compiled
-def cell_means(y, count, measured, has_measured, rows, cols, out):
-    """down(y): the mean of the measured pixels of each cell, 0 where there are none."""
-    total = np.empty(y.shape[1])
-    for block in range(out.shape[0]):
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            _accumulate(y, i, measured, has_measured, total)
-        reduce(total, cols, out, block)
-        for cell in range(out.shape[1]):
-            out[block, cell] = out[block, cell] / count[block, cell] if count[block, cell] > 0 else 0.0
-
-
-@compiled
-def flux(a, v, cv, ch, count, measured, has_measured, rows, cols, out):
-    """dloss/dS of `shift`: the sum of v - L a over the measured pixels of each cell."""
-    W = a.shape[1]
-    line = np.empty((1, W), a.dtype)
-    row = np.empty(W, a.dtype)
-    total = np.empty(W)
-    for block in range(out.shape[0]):
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            _laplacian_row(a, cv, ch, i, row)
-            for j in range(W):
-                line[0, j] = v[i, j] - row[j]
-            if has_measured:
-                for j in range(W):
-                    total[j] += line[0, j] * measured[i, j]
-            else:
-                for j in range(W):
-                    total[j] += line[0, j]
-        reduce(total, cols, out, block)
-        for cell in range(out.shape[1]):
-            if count[block, cell] == 0:
-                out[block, cell] = 0.0
-
-
-@compiled
-def edge_gradient(a, y, vertical, horizontal):
-    """dloss/dc = -(a_p - a_n)(y_p - y_n) for each edge."""
-    H, W = a.shape
-    for i in range(H):
-        if i + 1 < H:
-            for j in range(W):
-                vertical[i, j] = (a[i, j] - a[i + 1, j]) * (y[i + 1, j] - y[i, j])
-        for j in range(W - 1):
-            horizontal[i, j] = (a[i, j] - a[i, j + 1]) * (y[i, j + 1] - y[i, j])

@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._numba import advance, cell_step, compiled, direction, normalise, residual_ratio, root, update, weigh
+from ._numba import advance, cell_step, direction, normalise, residual_ratio, root, update, weigh
 from ._numba_levels import aggregate, cell_inverse, whole_cycle
+from ._numba_rows import compiled
 
 NEAR = 32  # rows of an image at a time, which the second level of a cache holds
 
 
 class Plain(NamedTuple):
-    """The system of one image; names as in `_cpu.CpuSystem`."""
+    """The system of one image; names as in `_cpu_system.CpuSystem`."""
 
     r: np.ndarray
     g: np.ndarray

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba import compiled, expand, reduce
+from ._numba_rows import compiled, expand, reduce
 
 
 @compiled

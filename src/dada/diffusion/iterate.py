@@ -156,7 +156,7 @@ def _run(
         for _ in range(steps):
             y = adjustment(diffuse(y, coefficients, step_size), constraint, adjust, step_size, epsilon)
         return y
-    from . import _numba
+    from . import _numba_loop
 
     pad = torch.nn.functional.pad
     wv = pad(coefficients.vertical.detach(), (0, 0, 1, 1)).numpy()
@@ -170,7 +170,7 @@ def _run(
     measured = None if constraint.measured is None else constraint.measured.to(y.dtype).numpy()
 
     def one(n: int) -> np.ndarray:
-        return _numba.loop(
+        return _numba_loop.loop(
             now[n], wv[n], wh[n], step_size, adjust == "ratio", epsilon,
             source[n], pull[n], share[n], blank if measured is None else measured[n], measured is not None,
             constraint.blocks.rows, constraint.blocks.cols, steps,

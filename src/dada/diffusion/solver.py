@@ -57,7 +57,7 @@ Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms 
 
 
 class System(Protocol):
-    """A saddle system and the state of its solution: compiled, for one image (_cpu.py), or torch, for a batch."""
+    """A saddle system and the state of its solution: compiled, for one image (_cpu_system.py), or torch, for many."""
 
     # -- conjugate gradients
     def begin(self) -> Scalar:

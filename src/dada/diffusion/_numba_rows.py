@@ -1,0 +1,97 @@
+"""What every compiled pass needs: how to compile it, and sums over the cells of a row of pixels and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+# Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
+compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+
+
+@compiled
+def expand(cells, row_of_cells, starts, out):
+    """Copy each cell of one row of cells to the pixels it covers."""
+    n = cells.shape[1]
+    width = out.shape[0] // n
+    if out.shape[0] != width * n or width not in (2, 4, 8):
+        for cell in range(n):
+            value = cells[row_of_cells, cell]
+            for j in range(starts[cell], starts[cell + 1]):
+                out[j] = value
+        return
+    # small equal blocks: written out, or short loops would cost most
+    if width == 2:
+        for cell in range(n):
+            out[2 * cell] = cells[row_of_cells, cell]
+            out[2 * cell + 1] = cells[row_of_cells, cell]
+    else:
+        for cell in range(n):
+            value = cells[row_of_cells, cell]
+            j = width * cell
+            out[j] = value
+            out[j + 1] = value
+            out[j + 2] = value
+            out[j + 3] = value
+            if width == 8:
+                out[j + 4] = value
+                out[j + 5] = value
+                out[j + 6] = value
+                out[j + 7] = value
+
+
+@compiled
+def reduce(row, starts, cells, row_of_cells):
+    """Sum a row of pixels over each cell."""
+    n = cells.shape[1]
+    width = row.shape[0] // n
+    zero = cells.dtype.type(0)
+    if width == 2 and row.shape[0] == 2 * n:
+        for cell in range(n):
+            cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
+    elif width == 4 and row.shape[0] == 4 * n:
+        for cell in range(n):
+            j = 4 * cell
+            cells[row_of_cells, cell] = (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
+    elif width % 4 == 0 and row.shape[0] == width * n:
+        for cell in range(n):
+            total = zero
+            for j in range(cell * width, (cell + 1) * width, 4):
+                total += (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
+            cells[row_of_cells, cell] = total
+    else:
+        for cell in range(n):
+            total = zero
+            for j in range(starts[cell], starts[cell + 1]):
+                total += row[j]
+            cells[row_of_cells, cell] = total
+
+
+@compiled
+def accumulate(values, i, measured, has_measured, total):
+    """Add the measured pixels of row i to `total`."""
+    if has_measured:
+        for j in range(total.shape[0]):
+            total[j] += values[i, j] * measured[i, j]
+    else:
+        for j in range(total.shape[0]):
+            total[j] += values[i, j]
+
+
+@compiled
+def apply(values, i, ratio, change, measured, has_measured):
+    """Eq. 3 on row i: values *= 1 + change (ratio) or values += change, where measured."""
+    if has_measured:
+        if ratio:
+            for j in range(change.shape[0]):
+                values[i, j] += values[i, j] * change[j] * measured[i, j]
+        else:
+            for j in range(change.shape[0]):
+                values[i, j] += change[j] * measured[i, j]
+    elif ratio:
+        for j in range(change.shape[0]):
+            values[i, j] += values[i, j] * change[j]
+    else:
+        for j in range(change.shape[0]):
+            values[i, j] += change[j]

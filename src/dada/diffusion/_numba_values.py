@@ -1,0 +1,124 @@
+"""Compiled passes over the values: what becomes of a solved system, means over cells, and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._numba import laplacian_row
+from ._numba_rows import accumulate, compiled, reduce
+
+
+@compiled
+def retract(y, x, sd, relative, lo, hi):
+    """y *= 1 + u on pixel rows lo..hi, u = x / sd, a change relative to y (or, if not `relative`, to be divided by it).
+
+    Below -1/2 the factor goes on as -1 / (4 u), so y stays positive.
+    """
+    one = y.dtype.type(1)
+    quarter = y.dtype.type(0.25)
+    half = y.dtype.type(0.5)
+    tiny = y.dtype.type(1e-30)
+    for i in range(lo, hi):
+        for j in range(y.shape[1]):
+            u = x[i, j] / (sd[i, j] if relative else sd[i, j] * y[i, j])
+            value = y[i, j] * (one + u if u > -half else quarter / max(-u, half))
+            y[i, j] = value if value > tiny else tiny
+
+
+@compiled
+def add_scaled(x, p, alpha, lo, hi):
+    """x += alpha p on pixel rows lo..hi."""
+    a = x.dtype.type(alpha)
+    for i in range(lo, hi):
+        for j in range(x.shape[1]):
+            x[i, j] += a * p[i, j]
+
+
+@compiled
+def clear(x, p, q, lo, hi):
+    """Set pixel rows lo..hi of all three to 0."""
+    x[lo:hi] = 0
+    p[lo:hi] = 0
+    q[lo:hi] = 0
+
+
+@compiled
+def total(values, power):
+    """Sum of the values, or of their squares for power 2, row by row."""
+    out = 0.0
+    for i in range(values.shape[0]):
+        part = values.dtype.type(0)
+        if power == 2:
+            for j in range(values.shape[1]):
+                part += values[i, j] * values[i, j]
+        else:
+            for j in range(values.shape[1]):
+                part += values[i, j]
+        out += part
+    return out
+
+
+@compiled
+def add_unscaled(y, x, sd, lo, hi):
+    """y += x / sd on pixel rows lo..hi."""
+    for i in range(lo, hi):
+        for j in range(y.shape[1]):
+            y[i, j] += x[i, j] / sd[i, j]
+
+
+@compiled
+def add_unscaled_product(a, y, x, sd, lo, hi):
+    """a += y x / sd on pixel rows lo..hi."""
+    for i in range(lo, hi):
+        for j in range(y.shape[1]):
+            a[i, j] += y[i, j] * x[i, j] / sd[i, j]
+
+
+@compiled
+def cell_means(y, count, measured, has_measured, rows, cols, out):
+    """down(y): the mean of the measured pixels of each cell, 0 where there are none."""
+    total = np.empty(y.shape[1])
+    for block in range(out.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            accumulate(y, i, measured, has_measured, total)
+        reduce(total, cols, out, block)
+        for cell in range(out.shape[1]):
+            out[block, cell] = out[block, cell] / count[block, cell] if count[block, cell] > 0 else 0.0
+
+
+@compiled
+def flux(a, v, cv, ch, count, measured, has_measured, rows, cols, out):
+    """dloss/dS of `shift`: the sum of v - L a over the measured pixels of each cell."""
+    W = a.shape[1]
+    line = np.empty((1, W), a.dtype)
+    row = np.empty(W, a.dtype)
+    total = np.empty(W)
+    for block in range(out.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            laplacian_row(a, cv, ch, i, row)
+            for j in range(W):
+                line[0, j] = v[i, j] - row[j]
+            if has_measured:
+                for j in range(W):
+                    total[j] += line[0, j] * measured[i, j]
+            else:
+                for j in range(W):
+                    total[j] += line[0, j]
+        reduce(total, cols, out, block)
+        for cell in range(out.shape[1]):
+            if count[block, cell] == 0:
+                out[block, cell] = 0.0
+
+
+@compiled
+def edge_gradient(a, y, vertical, horizontal):
+    """dloss/dc = -(a_p - a_n)(y_p - y_n) for each edge."""
+    H, W = a.shape
+    for i in range(H):
+        if i + 1 < H:
+            for j in range(W):
+                vertical[i, j] = (a[i, j] - a[i + 1, j]) * (y[i + 1, j] - y[i, j])
+        for j in range(W - 1):
+            horizontal[i, j] = (a[i, j] - a[i, j + 1]) * (y[i, j + 1] - y[i, j])
