@@ -320,12 +320,6 @@ class CpuSystem:
         self.y = y
         self.best = y.copy()
 
-    def rough_residual(self) -> float:
-        kept, self.hierarchy = self.hierarchy, None
-        rz = self.linearise()
-        self.hierarchy = kept
-        return rz
-
     def linearise(self, as_shift: bool = False) -> float:
         self.relative = not as_shift
         if as_shift:

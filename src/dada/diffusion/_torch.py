@@ -217,12 +217,6 @@ class TorchSystem:
         self.y = y
         self.best = y.clone()
 
-    def rough_residual(self) -> Tensor:
-        kept, self.grids = self.grids, ()
-        rz = self.linearise()
-        self.grids = kept
-        return rz
-
     def linearise(self, as_shift: bool = False) -> Tensor:
         self.relative = not as_shift
         if as_shift:

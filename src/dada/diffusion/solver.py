@@ -111,10 +111,6 @@ class System(Protocol):
         """Take y, to be changed in place, as the present state."""
         ...
 
-    def rough_residual(self) -> Scalar:
-        """r'z of the Newton system at the present y, by the plain preconditioner."""
-        ...
-
     def linearise(self, as_shift: bool = False) -> Scalar:
         """Build the Newton system at the present y (or that of `shift`), with its right-hand side; return r'z."""
         ...
@@ -172,16 +168,20 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
 def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:
     """Solve `ratio` from y, which is changed in place, by Newton steps of at most `limit` iterations in all.
 
-    Where r'z at y is above `far`, the first step is that of `shift`, which is convex and cannot go far wrong. A step
-    that makes things much worse is halved; once steps stop to improve, only those that do are taken.
+    Where r'z of `shift` at y is above `far`, the first step is that of `shift`, which is convex and cannot go wrong.
+    A step that makes things much worse is halved; once steps stop to improve, only those that do are taken.
 
     Returns:
         r'z of the best y, which is the one left, and the iterations spent.
     """
     system.hold(y)
     worst = float("inf") + 0 * target
-    restart = system.any(far < float("inf")) and system.any(system.rough_residual() > far)
-    rz = system.linearise(as_shift=restart)
+    restart = False
+    if system.any(far < float("inf")):
+        rz = system.linearise(as_shift=True)
+        restart = system.any(rz > far)
+    if not restart:
+        rz = system.linearise()
     best = worst if restart else system.least(worst, rz)
     spent, stale, allowed = 0 * (target > target), 0, WORSE
     if not system.any((rz > target) | (rz != rz)):
