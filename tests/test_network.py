@@ -80,6 +80,7 @@ def opinionated(model: DADA) -> DADA:
         (1, True, False, "coefficients"),
         (2, True, True, "coefficients"),
         (3, True, True, "review"),
+        (2, True, True, "wide review"),
     ],
 )
 def test_downsampling_the_result_gives_back_the_source(adjust, source, rounds, edges, direct, sees) -> None:
@@ -174,7 +175,7 @@ def test_loop_ends_at_the_equilibrium() -> None:
         torch.testing.assert_close(model(sample, method="iterate"), model(sample), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("sees", ["coefficients", "review", "features"])
+@pytest.mark.parametrize("sees", ["coefficients", "review", "wide review", "features"])
 def test_the_second_round_sees_the_first_result(sees) -> None:
     sample, model = random_sample(), DADA(replace(SMALL, rounds=3, sees=sees)).eval()
     found: list[Coefficients] = []
@@ -214,10 +215,11 @@ def test_later_rounds_compare_the_result_as_one_more_feature_each_with_its_own_w
                 torch.testing.assert_close(ours, plain.float(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("sees", ["review", "wide review"])
 @pytest.mark.parametrize(("edges", "direct"), [(False, False), (True, True)])
-def test_a_review_says_nothing_at_first(edges, direct) -> None:
+def test_a_review_says_nothing_at_first(edges, direct, sees) -> None:
     sample, config = random_sample(), replace(SMALL, rounds=3, edges=edges, direct=direct)
-    plain, reviewed = DADA(config).eval(), DADA(replace(config, sees="review")).eval()
+    plain, reviewed = DADA(config).eval(), DADA(replace(config, sees=sees)).eval()
     reviewed.load_state_dict(plain.state_dict(), strict=False)
     with torch.no_grad():
         assert torch.equal(reviewed(sample), plain(sample))
@@ -247,26 +249,30 @@ def test_a_review_changes_the_weight_of_the_result_and_the_coefficients() -> Non
             torch.testing.assert_close(found, expected.float(), rtol=1e-3, atol=1e-6)
 
 
-def test_all_of_a_review_is_learned() -> None:
-    model = opinionated(DADA(replace(SMALL, rounds=2, edges=True, direct=True, sees="review")))
+@pytest.mark.parametrize("sees", ["review", "wide review"])
+def test_all_of_a_review_is_learned(sees) -> None:
+    model = opinionated(DADA(replace(SMALL, rounds=2, edges=True, direct=True, sees=sees)))
     model(random_sample()).square().mean().backward()
     assert all(weight.grad is not None and weight.grad.any() for weight in model.review.parameters())
 
 
-def test_a_review_tells_the_pixels_of_a_stack_apart_and_takes_odd_sizes() -> None:
-    review = Review(4)
+@pytest.mark.parametrize(("wide", "stacks"), [(False, 5), (True, 11)])
+def test_a_review_tells_the_pixels_of_a_stack_apart_sees_so_far_and_takes_odd_sizes(wide, stacks) -> None:
+    review = Review(4, wide)
     torch.nn.init.normal_(review.out.weight)
-    result = torch.rand(1, 1, 31, 27)
+    for residual in review.more:
+        torch.nn.init.normal_(residual.conv.weight)
+    result = torch.rand(1, 1, 51, 27)
     other = result.clone()
-    other[..., 14, 13] += 1
+    other[..., 24, 13] += 1
     with torch.no_grad():
-        prepared = review.prepare(torch.rand(1, 4, 31, 27), torch.ones(4))
+        prepared = review.prepare(torch.rand(1, 4, 51, 27), torch.ones(4))
         said, changed = review(prepared, result, result), review(prepared, other, result)
-    assert said.shape == (1, 3, 31, 27)
+    assert said.shape == (1, 3, 51, 27)
     change = (said - changed).abs().sum(1)[0]
     rows = change.any(dim=1).nonzero()
-    assert (rows.min(), rows.max()) == (4, 25)  # five stacks to each side, no further
-    assert len({float(x) for x in change[14:16, 12:14].flatten()}) == 4
+    assert (rows.min(), rows.max()) == (24 - 2 * stacks, 25 + 2 * stacks)  # so many to each side, no further
+    assert len({float(x) for x in change[24:26, 12:14].flatten()}) == 4
 
 
 def test_what_a_review_prepares_is_a_convolution_of_scaled_stacks() -> None:

@@ -51,7 +51,8 @@ class DadaConfig:
         rounds: solutions; from the second on, the coefficients also see the last result (dynamic guidance).
         sees: where it enters: "coefficients" adds it to the features of Eq. 2 with a learned weight for each round, so
             that the network runs once; "review" does that too, and has a small network look at the result and change
-            each pixel's weight and coefficients; "features" gives it to the network, which runs again for each round.
+            each pixel's weight and coefficients, "wide review" the same with a view of 46 instead of 22 pixels;
+            "features" gives it to the network, which runs again for each round.
         adjust: "ratio" (Eq. 3), "shift" for any values, or "auto": ratio for images that are positive.
         method: "equilibrium", or "iterate" for the paper's loop.
         tolerance: of the equilibrium.
@@ -69,7 +70,7 @@ class DadaConfig:
     direct: bool = False
     source: Literal["dataset", "own"] = "dataset"
     rounds: int = 1
-    sees: Literal["coefficients", "review", "features"] = "coefficients"
+    sees: Literal["coefficients", "review", "wide review", "features"] = "coefficients"
     adjust: Literal["ratio", "shift", "auto"] = "ratio"
     method: Literal["equilibrium", "iterate"] = "equilibrium"
     tolerance: float = TOLERANCE
@@ -85,9 +86,9 @@ class DadaConfig:
                 raise InputError(f"{name} must be a positive {'whole ' * (kind is int)}number, got {value!r}.")
             elif kind in (bool, str) and not isinstance(value, kind):
                 raise InputError(f"{name} must be {'true or false' if kind is bool else 'a text'}, got {value!r}.")
-        if self.sees == "review" and self.distance != "euclidean":
+        if self.sees.endswith("review") and self.distance != "euclidean":
             raise InputError(
-                f'sees "review" weighs each pixel on its own, which distance {self.distance!r} cannot. '
+                f'sees "{self.sees}" weighs each pixel on its own, which distance {self.distance!r} cannot. '
                 'Use distance "euclidean".'
             )
 
@@ -143,8 +144,9 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             begin = math.log(result if config.direct else RESULT_WEIGHT)
             self.logw = nn.Parameter(torch.full((config.rounds - 1,), begin))
         self.review: Review | None = None
-        if config.rounds > 1 and config.sees == "review":
-            self.review = Review((channels if config.direct else 0) + config.features + 2 * config.edges)
+        if config.rounds > 1 and config.sees.endswith("review"):
+            known = (channels if config.direct else 0) + config.features + 2 * config.edges
+            self.review = Review(known, wide=config.sees == "wide review")
 
     @property
     def kappa(self) -> Tensor:

@@ -48,9 +48,9 @@ class LightUNet(nn.Module):
 class Residual(nn.Module):
     """x + conv(x), rectified."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dilation: int = 1) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.conv = nn.Conv2d(channels, channels, 3, padding=dilation, dilation=dilation)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.conv(x).add_(x).relu_()

@@ -13,7 +13,8 @@ from torch.nn.functional import avg_pool2d, conv2d, pad, pixel_shuffle, pixel_un
 from .light import Residual, keep_variance
 
 WIDTH = 32  # channels inside
-RESIDUALS = 2  # convolutions after the first
+NEAR = (1, 1)  # dilations of the convolutions after the first
+FAR = (2, 4)  # and of those that follow in a wide review: it sees 46 pixels instead of 22
 AROUND = 5  # side of the window whose mean a pixel is compared with, in stacks of 2 x 2
 SMALL = 0.1  # differences to it that are large enough to count by their logarithm, in deviations of the source
 SAID = 3  # what is said of a pixel: two logarithms for its edges down and right, and one for the weight of the result
@@ -25,21 +26,24 @@ class Review(nn.Module):
     What does not depend on the result is computed once for all rounds, by `prepare`.
     """
 
-    def __init__(self, in_channels: int) -> None:
+    def __init__(self, in_channels: int, wide: bool = False) -> None:
         """Set up.
 
         Args:
             in_channels: of what is known of a pixel beside the result.
+            wide: see farther, by two more convolutions that start as doing nothing.
         """
         super().__init__()
         self.known = nn.Conv2d(4 * in_channels, WIDTH, 1)
         self.seen = nn.Conv2d(3 * 4, WIDTH, 3, padding=1, bias=False)
-        self.more = nn.Sequential(*(Residual(WIDTH) for _ in range(RESIDUALS)))
+        self.more = nn.Sequential(*(Residual(WIDTH, dilation) for dilation in NEAR + FAR * wide))
         self.out = nn.Conv2d(WIDTH, 4 * SAID, 1)
         self.apply(keep_variance)
         with torch.no_grad():
             self.known.weight.mul_(0.5)
             self.out.weight.zero_()
+            for weight in self.more[len(NEAR) :].parameters():
+                weight.zero_()
 
     def prepare(self, known: Tensor, scale: Tensor) -> Tensor:
         """What `forward` needs of all but the result.
