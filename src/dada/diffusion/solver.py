@@ -168,7 +168,7 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
 def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:
     """Solve `ratio` from y, which is changed in place, by Newton steps of at most `limit` iterations in all.
 
-    Where r'z of `shift` at y is above `far`, the first step is that of `shift`, which is convex and cannot go wrong.
+    Where r'z of `shift` at y is above `far`, the first step is that of `shift`, which is convex.
     A step that makes things much worse is halved; once steps stop to improve, only those that do are taken.
 
     Returns:
