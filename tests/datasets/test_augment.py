@@ -1,6 +1,5 @@
 """Augmentation moves guide and target alike, invents no depth, and depends on its generator alone."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dada.datasets import Pair, load_dataset
-from dada.datasets.augment import STRONG, Augmentation
+from dada.datasets import Pair
+from dada.datasets.augment import STRONG, Augmentation, raised
 from dada.datasets.crops import validity
 from dada.errors import InputError
 
@@ -186,11 +185,18 @@ def test_the_same_generator_gives_the_same_pair(make_pair):
     assert one.guide.shape != other.guide.shape or not np.array_equal(one.guide, other.guide)
 
 
-def test_a_crop_of_256_takes_some_milliseconds(data, rng):
-    pair = load_dataset(f"scenes:{data}/middlebury_2005_full/Art")[0]
-    times = []
-    for _ in range(15):
-        start = time.perf_counter()
-        STRONG.crop(pair, rng)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.025  # 3 to 6 ms where nothing else runs
+@given(st.floats(-2, 4))
+def test_a_power_keeps_order_holes_and_the_median(power):
+    depth = np.array([[500, 1000, np.nan], [2000, 4000, 1000]], np.float32)
+    pair = Pair(np.zeros((2, 3, 3), np.uint8), depth, "steps")
+    other = raised(pair, power)
+    known = pair.valid
+    np.testing.assert_allclose(other.target[known] / 1000, (depth[known] / 1000) ** power, rtol=1e-5)
+    np.testing.assert_array_equal(other.valid, pair.valid)
+    assert other.guide is pair.guide
+
+
+@pytest.mark.parametrize("depth", [[[0.0, 1.0]], [[-1.0, 2.0]], [[np.nan, np.nan]]])
+def test_values_that_have_no_power_are_left_alone(depth):
+    pair = Pair(np.zeros((1, 2, 3), np.uint8), np.array(depth, np.float32), "flat")
+    assert raised(pair, 0.5) is pair

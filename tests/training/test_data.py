@@ -104,3 +104,18 @@ def test_guides_that_lie_beside_their_targets_are_moved_back_if_asked(small: Tra
         return float((batches[0].guide - right[0].guide).abs().mean())
 
     assert error(register=True) < 0.6 * error()
+
+
+def test_powers_change_the_targets_and_nothing_else(small: TrainConfig):
+    entry = DataConfig(dataset="painted:1", augment="none")
+    plain, raised = (Batches(replace(small, data=(replace(entry, power=power),)))[3] for power in ((1, 1), (2, 2)))
+    assert torch.equal(plain.guide, raised.guide)
+    assert not torch.allclose(plain.source, raised.source)
+    for one, other in zip(plain.target, raised.target, strict=True):
+        middle = one.median()
+        torch.testing.assert_close(other, one.square() / middle, rtol=0.02, atol=1e-4)
+
+
+def test_a_power_range_without_meaning_is_refused():
+    with pytest.raises(InputError, match="power of painted:1"):
+        DataConfig(dataset="painted:1", power=(3.0, 1.0))

@@ -119,6 +119,17 @@ class Augmentation:
         return Motion(bool(flip), degrees, math.exp(rng.uniform(math.log(low), math.log(high))))
 
 
+def raised(pair: Pair, power: float) -> Pair:
+    """The same edges in another quantity: positive targets raised to a power, with their median in its place."""
+    known = pair.target[pair.valid]
+    if not known.size or known.min() <= 0:
+        return pair
+    median = float(np.median(known))
+    changed = np.full_like(pair.target, np.nan)  # the power 0 of a hole would be 1
+    changed[pair.valid] = median * (known / median) ** power
+    return replace(pair, target=changed)
+
+
 @dataclass(frozen=True)
 class Motion:
     """A zoom, then a rotation, then a flip; the same for guide (H, W, C) and target (H, W)."""

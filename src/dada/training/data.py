@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from dada.datasets import load_dataset
-from dada.datasets.augment import STRONG, Augmentation
+from dada.datasets.augment import STRONG, Augmentation, raised
 from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
 from dada.datasets.pair import Pair
@@ -95,6 +95,9 @@ class _Origin:
     def draw(self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation) -> Sample:
         pair = self._pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
+        low, high = self.entry.power
+        if low < high or low != 1:
+            crop = raised(crop, rng.uniform(low, high))
         sample = to_sample(crop, factor, self.dataset.unit, interpolation)
         amount = self.entry.noise * rng.random()
         return noisy_source(sample, amount, rng, interpolation) if amount else sample
