@@ -20,7 +20,7 @@ from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.iterate import STEPS
 from dada.errors import InputError
 from dada.features import build
-from dada.features.review import Review
+from dada.features.review import Kind, Review, hold
 from dada.learning_free import KAPPA, standardise
 from dada.sample import Sample, Solve
 
@@ -51,8 +51,9 @@ class DadaConfig:
         rounds: solutions; from the second on, the coefficients also see the last result (dynamic guidance).
         sees: where it enters: "coefficients" adds it to the features of Eq. 2 with a learned weight for each round, so
             that the network runs once; "review" does that too, and has a small network look at the result and change
-            each pixel's weight and coefficients, "wide review" the same with a view of 46 instead of 22 pixels;
-            "features" gives it to the network, which runs again for each round.
+            each pixel's weight and coefficients; "features" gives it to the network, which runs again for each round.
+        review: which one: "near" sees 22 pixels, "wide" 46, "deep" all around and also how hard each measurement pulls
+            at the result.
         adjust: "ratio" (Eq. 3), "shift" for any values, or "auto": ratio for images that are positive.
         method: "equilibrium", or "iterate" for the paper's loop.
         tolerance: of the equilibrium.
@@ -70,7 +71,8 @@ class DadaConfig:
     direct: bool = False
     source: Literal["dataset", "own"] = "dataset"
     rounds: int = 1
-    sees: Literal["coefficients", "review", "wide review", "features"] = "coefficients"
+    sees: Literal["coefficients", "review", "features"] = "coefficients"
+    review: Kind = "near"
     adjust: Literal["ratio", "shift", "auto"] = "ratio"
     method: Literal["equilibrium", "iterate"] = "equilibrium"
     tolerance: float = TOLERANCE
@@ -86,11 +88,13 @@ class DadaConfig:
                 raise InputError(f"{name} must be a positive {'whole ' * (kind is int)}number, got {value!r}.")
             elif kind in (bool, str) and not isinstance(value, kind):
                 raise InputError(f"{name} must be {'true or false' if kind is bool else 'a text'}, got {value!r}.")
-        if self.sees.endswith("review") and self.distance != "euclidean":
+        if self.sees == "review" and self.distance != "euclidean":
             raise InputError(
-                f'sees "{self.sees}" weighs each pixel on its own, which distance {self.distance!r} cannot. '
+                f'sees "review" weighs each pixel on its own, which distance {self.distance!r} cannot. '
                 'Use distance "euclidean".'
             )
+        if self.sees != "review" and self.review != "near":
+            raise InputError(f'review {self.review!r} needs sees "review", and sees is {self.sees!r}.')
 
 
 PAPER = DadaConfig(
@@ -144,9 +148,9 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             begin = math.log(result if config.direct else RESULT_WEIGHT)
             self.logw = nn.Parameter(torch.full((config.rounds - 1,), begin))
         self.review: Review | None = None
-        if config.rounds > 1 and config.sees.endswith("review"):
+        if config.rounds > 1 and config.sees == "review":
             known = (channels if config.direct else 0) + config.features + 2 * config.edges
-            self.review = Review(known, wide=config.sees == "wide review")
+            self.review = Review(known, config.review)
 
     @property
     def kappa(self) -> Tensor:
@@ -216,7 +220,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         def seen(image: Tensor) -> Tensor:
             return ((image - mean) / unit).to(self.logk.dtype)
 
-        result, compared, prepared = sample.initial, None, None
+        result, compared, prepared, solved = sample.initial, None, None, None
         for number in range(self.rounds):
             if compared is None or self.again:
                 features = self._features(sample, seen, result)
@@ -232,13 +236,16 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
                             [(1 / self.kappa).expand(count), self.kappa.new_ones(features.shape[1] - count)]
                         )
                         prepared = self.review.prepare(features, scale)
-                    change = self.review(prepared, last, seen(sample.initial))
+                    held = None
+                    if self.config.review == "deep" and solved is not None:
+                        held = hold(solved, last, seen(sample.source), sample.source_mask)
+                    change = self.review(prepared, last, seen(sample.initial), held)
                     said = change[:, :2] + said if self.config.edges else change[:, :2]
                     weight = weight + _bounded(change[:, 2])
                 c = self._with_result(plain, compared, last, weight.exp())
             if said.shape[1]:
                 c = Coefficients(*(x * f for x, f in zip(c, _factors(said), strict=True)))
-            result = solve(c, result).to(sample.initial.dtype)
+            result, solved = solve(c, result).to(sample.initial.dtype), c
         return result
 
     def _with_result(self, plain: Coefficients, compared: Tensor, last: Tensor, weight: Tensor) -> Coefficients:

@@ -100,15 +100,16 @@ def test_a_network_that_reviews_starts_from_one_that_does_not(tmp_path: Path):
     assert not network.review.out.weight.any()
 
 
-def test_a_wide_review_starts_from_a_narrow_one(tmp_path: Path):
+@pytest.mark.parametrize("kind", ["wide", "deep"])
+def test_a_review_that_sees_more_starts_from_one_that_sees_less(tmp_path: Path, kind: str):
     settings = {"features": 4, "rounds": 2, "sees": "review"}
     narrow = DADA(DadaConfig(**settings))
     torch.nn.init.normal_(narrow.review.out.weight)
     save(narrow, tmp_path / "narrow.safetensors")
-    wide = build(TrainConfig(network=settings | {"sees": "wide review"}, start=str(tmp_path / "narrow.safetensors")))
-    prepared, result = torch.rand(1, 32, 12, 16).relu(), torch.rand(1, 1, 24, 32)
+    more = build(TrainConfig(network=settings | {"review": kind}, start=str(tmp_path / "narrow.safetensors")))
+    prepared, result, held = torch.rand(1, 32, 12, 16).relu(), torch.rand(1, 1, 24, 32), torch.rand(1, 2, 24, 32)
     with torch.no_grad():
-        assert torch.equal(wide.review(prepared, result, result), narrow.review(prepared, result, result))
+        assert torch.equal(more.review(prepared, result, result, held), narrow.review(prepared, result, result))
 
 
 def test_a_finer_head_starts_as_the_plain_one(tmp_path: Path):

@@ -17,7 +17,7 @@ from torch import Tensor
 from . import solver
 from ._levels import ACROSS, CELLS, OMEGA, Grid, grids, worth_it
 from .blocks import Blocks, block_sum, spread
-from .coefficients import Coefficients
+from .coefficients import Coefficients, laplacian
 from .constraint import Constraint
 
 TINY = 1e-30
@@ -393,13 +393,6 @@ def adjoint(
 def misfit(values: Tensor, constraint: Constraint) -> Tensor:
     """|down(values) - source|, 0 where not measured, [N, h, w]."""
     return (constraint.down(values.detach()) - constraint.source.detach()).abs() * (constraint.count > 0)
-
-
-def laplacian(y: Tensor, c: Coefficients) -> Tensor:
-    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [N, H, W]."""
-    pad = torch.nn.functional.pad
-    flow_v, flow_h = c.vertical * y.diff(dim=-2), c.horizontal * y.diff(dim=-1)
-    return pad(flow_v, (0, 0, 1, 0)) - pad(flow_v, (0, 0, 0, 1)) + pad(flow_h, (1, 0)) - pad(flow_h, (0, 1))
 
 
 def _energy(y: Tensor, c: Coefficients) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 Distance = Literal["euclidean", "mean_absolute"]
 BAND = 32  # rows that are looked at together
@@ -66,3 +67,9 @@ def _along(features: Tensor, dim: int, kappa: float | Tensor, distance: Distance
     if distance == "euclidean":
         return 1 / (1 + relative.square().sum(dim=1))
     return 1 / (1 + relative.abs().mean(dim=1).square())
+
+
+def laplacian(y: Tensor, c: Coefficients) -> Tensor:
+    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [N, H, W]."""
+    flow_v, flow_h = c.vertical * y.diff(dim=-2), c.horizontal * y.diff(dim=-1)
+    return pad(flow_v, (0, 0, 1, 0)) - pad(flow_v, (0, 0, 0, 1)) + pad(flow_h, (1, 0)) - pad(flow_h, (0, 1))
