@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from dada import pictures
 from dada.errors import InputError
+from dada.pictures.values import DISPLAY, NEUTRAL, guide_painter, pick
 from dada.scene import render
 
 
@@ -48,18 +49,18 @@ class TestPreview:
         valid = np.ones((20, 30), bool)
         valid[5:10, 5:11] = False
         figure = pictures.preview(values, valid)
-        assert has_colour(drawn(figure), pictures.NEUTRAL)
+        assert has_colour(drawn(figure), NEUTRAL)
         assert "no value (5.0 %)" in texts(figure)
 
     def test_a_whole_map_has_neither_the_neutral_colour_nor_a_legend(self):
         figure = pictures.preview(np.linspace(0, 1, 600).reshape(20, 30))
-        assert not has_colour(panels(figure)[0].images[0].get_array(), pictures.NEUTRAL)
+        assert not has_colour(panels(figure)[0].images[0].get_array(), NEUTRAL)
         assert not any("no value" in text for text in texts(figure))
 
     def test_nan_counts_as_invalid(self):
         values = np.ones((6, 6))
         values[2, 2] = np.nan
-        assert has_colour(drawn(pictures.preview(values)), pictures.NEUTRAL)
+        assert has_colour(drawn(pictures.preview(values)), NEUTRAL)
 
     def test_an_outlier_does_not_set_the_range(self):
         values = np.random.default_rng(0).uniform(1, 2, (50, 50))
@@ -109,7 +110,7 @@ class TestPreview:
 
     def test_a_huge_map_is_thinned_out_for_display(self):
         figure = pictures.preview(np.zeros((40, 9000), np.float32) + np.arange(9000, dtype=np.float32))
-        assert max(figure.axes[0].images[0].get_array().shape) <= pictures.DISPLAY
+        assert max(figure.axes[0].images[0].get_array().shape) <= DISPLAY
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -168,12 +169,12 @@ class TestComparison:
         source_valid = np.ones(source.shape, bool)
         source_valid[0, 0] = False
         figure = pictures.comparison(guide, source, bicubic, depth, source_valid=source_valid)
-        assert has_colour(drawn(figure), pictures.NEUTRAL)
+        assert has_colour(drawn(figure), NEUTRAL)
         assert "no value" in texts(figure)
 
     def test_source_pixels_keep_their_values_at_a_fractional_ratio(self):
         source = np.array([[0.0, 1.0], [2.0, 3.0]])
-        shown, _ = pictures._pick(source, np.ones((2, 2), bool), (5, 7), (slice(0, 5), slice(0, 7)))
+        shown, _ = pick(source, np.ones((2, 2), bool), (5, 7), (slice(0, 5), slice(0, 7)))
         assert shown.shape == (5, 7)
         assert set(np.unique(shown)) == {0.0, 1.0, 2.0, 3.0}
 
@@ -198,13 +199,13 @@ class TestComparison:
 
     def test_a_16_bit_guide_uses_all_levels_of_the_screen(self):
         guide = np.linspace(1000, 3000, 16 * 24 * 3).reshape(16, 24, 3).astype(np.uint16)
-        shown = pictures._guide_painter(guide)((slice(0, 16), slice(0, 24)))
+        shown = guide_painter(guide)((slice(0, 16), slice(0, 24)))
         assert shown.min() == 0
         assert shown.max() == 255
 
     def test_a_large_guide_is_shrunk(self):
-        shown = pictures._guide_painter(np.zeros((50, 6000, 3), np.uint8))((slice(0, 50), slice(0, 6000)))
-        assert shown.shape == (50, pictures.DISPLAY, 3)
+        shown = guide_painter(np.zeros((50, 6000, 3), np.uint8))((slice(0, 50), slice(0, 6000)))
+        assert shown.shape == (50, DISPLAY, 3)
 
     @pytest.mark.parametrize("name", ["guide", "bicubic", "truth"])
     def test_a_size_that_does_not_fit_is_named(self, name):
