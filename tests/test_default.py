@@ -62,7 +62,7 @@ def test_the_unit_does_not_matter(scene, unit):
 
 def test_another_number_of_bands_falls_back_and_says_so(scene):
     guide = np.dstack([scene.guide, scene.guide[..., :1]])
-    with pytest.warns(dada.upsampling.UpsampleWarning, match="dynamic was used.*4 bands"):
+    with pytest.warns(dada.result.UpsampleWarning, match="dynamic was used.*4 bands"):
         report = dada.upsample(averaged(scene.depth, 8), guide).report
     assert report.model == "dynamic"
     assert any("4 bands" in text for text in report.warnings)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from dada.errors import InputError
     from dada.model import load_model
     from dada.network import DADA
-    from dada.upsampling import Result, upsample
+    from dada.result import Result
+    from dada.upsampling import upsample
 
 __version__ = "0.1.0"
 __all__ = ["DADA", "InputError", "Result", "__version__", "load_model", "upsample"]

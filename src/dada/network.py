@@ -238,7 +238,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
                         prepared = self.review.prepare(features, scale)
                     held = None
                     if self.config.review == "deep" and solved is not None:
-                        held = hold(solved, last, seen(sample.source), sample.source_mask)
+                        held = hold(solved, last, sample.source_mask)
                     change = self.review(prepared, last, seen(sample.initial), held)
                     said = change[:, :2] + said if self.config.edges else change[:, :2]
                     weight = weight + _bounded(change[:, 2])

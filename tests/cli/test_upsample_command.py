@@ -14,7 +14,7 @@ import pytest
 import dada as package
 from dada.cli import main
 from dada.io import Georeference, read_image, write_image
-from dada.upsampling import consistency
+from dada.result import consistency
 
 WGS = 'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'  # noqa: E501
 

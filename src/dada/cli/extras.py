@@ -14,7 +14,7 @@ from dada.io import Georeference, parse_intrinsics, write_point_cloud
 
 if TYPE_CHECKING:
     from dada.cli.pair import Inputs, Job, Outcome
-    from dada.upsampling import Result
+    from dada.result import Result
 
 PICTURE_DPI = 150
 

@@ -30,7 +30,7 @@ from dada.io import (
 from dada.io.detect import SUFFIXES
 
 if TYPE_CHECKING:
-    from dada.upsampling import Report, Result
+    from dada.result import Report, Result
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _store(job: Job, storage: Storage, result: Result) -> tuple[np.ndarray, int]
 
 def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> tuple[float | None, float | None]:
     """How far the stored, rounded values are from the source once averaged, in their unit."""
-    from dada.upsampling import consistency
+    from dada.result import consistency
 
     exact = inputs.valid if inputs.confidence is None else inputs.valid & (inputs.confidence == 1)
     source = np.where(exact, inputs.source.values, 0) * inputs.storage.factor

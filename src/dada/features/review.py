@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad, pixel_shuffle, pixel_unshuffle
 
-from dada.diffusion import Coefficients, partition, up
-from dada.diffusion.blocks import block_sum
+from dada.diffusion import Coefficients, down, partition
+from dada.diffusion.blocks import block_sum, spread
 from dada.diffusion.coefficients import laplacian
 
 from .light import Decoder, Residual, keep_variance
@@ -116,7 +116,7 @@ class Around(nn.Module):
         return interpolate(self.out(self.decoder(levels)), scale_factor=2.0, mode="nearest")[..., :height, :width]
 
 
-def hold(c: Coefficients, result: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+def hold(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
     """How the measurements hold a result, [B, HOLD, H, W]; 0 in cells without one.
 
     At the equilibrium what flows into a cell is what the adjustment takes away there: nothing where the edges are in
@@ -125,18 +125,17 @@ def hold(c: Coefficients, result: Tensor, source: Tensor, mask: Tensor) -> Tenso
     Args:
         c: the coefficients whose equilibrium it is.
         result: [B, 1, H, W] in deviations of the source.
-        source: [B, 1, h, w] in the same unit.
         mask: [B, 1, h, w] bool, valid cells.
 
     Returns:
-        By how much each pixel lies above its cell, and by how much the cell's pull would bend an image without edges
-        (of a cell s pixels wide: s^2 / 8 of the pull on a pixel); both by their logarithm where they are large.
+        By how much each pixel lies above the mean of its cell, and by how much the cell's pull would bend an image
+        without edges (of a cell s pixels wide: s^2 / 8 of the pull on a pixel); large ones by their logarithm.
     """
-    size = result.shape[-2], result.shape[-1]
-    blocks = partition((source.shape[-2], source.shape[-1]), size)
+    cells, size = (mask.shape[-2], mask.shape[-1]), (result.shape[-2], result.shape[-1])
+    blocks = partition(cells, size)
     pull = torch.where(mask, -block_sum(laplacian(result[:, 0], c)[:, None], blocks) / 8, 0)
-    above = torch.where(up(mask, size), result - up(source, size), 0)
-    return (torch.cat([above, up(pull, size)], dim=1) / SMALL).asinh()
+    above = torch.where(spread(mask, blocks), result - spread(down(result, cells), blocks), 0)
+    return (torch.cat([above, spread(pull, blocks)], dim=1) / SMALL).asinh()
 
 
 def _even(image: Tensor) -> Tensor:
