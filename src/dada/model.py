@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from dada.errors import InputError
 from dada.learning_free import Dynamic, LearningFree
 from dada.sample import Method, Sample, Solve
+
+RATIO_SPAN = 100  # how many times the least value the largest may be for "auto" to choose ratio
 
 
 @runtime_checkable
@@ -39,6 +41,14 @@ class Model(Protocol):
 def preferred_adjust(model: object) -> str:
     """The adjustment that a network was trained with; "auto" where it does not matter."""
     return str(getattr(getattr(model, "config", None), "adjust", "auto"))
+
+
+def auto_adjust(low: float, high: float, trained: str) -> Literal["ratio", "shift"]:
+    """What "auto" is for a source from `low` to `high` and a model whose `preferred_adjust` is `trained`.
+
+    Ratios of values near zero to large ones are ill-conditioned, and `shift` is as good there.
+    """
+    return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
 
 
 def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:

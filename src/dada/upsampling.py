@@ -17,18 +17,18 @@ from dada.default import Default
 from dada.diffusion import Coefficients, Solution, down, equilibrium, iterate, up
 from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.iterate import STEPS
+from dada.diffusion.nonnegative import nonnegative
 from dada.errors import InputError
 from dada.guide import bands_first, unit_range
 from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source
 from dada.memory import check_memory, kept_memory
-from dada.model import Model, load_model, preferred_adjust
+from dada.model import Model, auto_adjust, load_model, preferred_adjust
 from dada.registration import MIN_AGREEMENT, edge_agreement
 from dada.result import Report, Result, UpsampleWarning, consistency
 from dada.sample import Sample
 
 Adjust = Literal["auto", "ratio", "shift"]
 Solver = Literal["equilibrium", "iterate"]
-RATIO_SPAN = 100  # how many times the least value the largest may be for `auto` to choose `ratio`
 
 
 def upsample(
@@ -64,7 +64,8 @@ def upsample(
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
             values); "auto" is what the model was trained with, "shift" for the learned default; for models that
             learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
-            unless its equilibrium is not reached. Positive values stay positive.
+            unless its equilibrium is not reached. Positive values stay positive, and a source that is nowhere below
+            zero gives a result that is nowhere below it, whatever the adjustment.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -113,6 +114,10 @@ def upsample(
             said.append(f"equilibrium not reached: {way.reason}")
         valid = up(torch.from_numpy(trust > 0).to(device), size)
         kept = torch.ones_like(valid) if fill else valid
+        below = 0
+        if way.solved and cells.values[trust > 0].min() >= 0:
+            below = int(((values < 0) & kept).sum())
+            values = _lifted(values, cells, trust)
         result = cells.like_source(torch.where(kept, values, torch.nan))
     _check_finite(result, kept, cells)
     exact = consistency(result, cells.values, trust == 1)
@@ -124,7 +129,7 @@ def upsample(
         converged=way.converged, reason=way.reason, consistency_max=exact[0],
         consistency_mean=exact[1], invalid_cells=int((trust == 0).sum()), uncertain_cells=int(((trust > 0) &
         (trust < 1)).sum()), invalid_pixels=int((~kept).sum()), filled_pixels=int((kept & ~valid).sum()),
-        seconds=time.perf_counter() - begin, warnings=said,
+        lifted_pixels=below, seconds=time.perf_counter() - begin, warnings=said,
     )  # fmt: skip
     for text in said:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
@@ -275,6 +280,17 @@ def _flat_is_one(c: Coefficients) -> Coefficients:
     return Coefficients(*(part / flat for part in c)) if flat > 0 else c
 
 
+def _lifted(values: Tensor, cells: Cells, trust: np.ndarray) -> Tensor:
+    """The nearest image [H, W] that is nowhere below zero, with the means of exact cells.
+
+    Uncertain ones keep their own, as far as these are not below zero either.
+    """
+    own = down(values.double(), cast(tuple[int, int], cells.values.shape)).clamp(min=0)
+    measured = torch.from_numpy(np.where(trust == 1, cells.values, np.nan)).to(own)
+    means = torch.where(torch.isfinite(measured), measured, own)
+    return nonnegative(values, torch.where(torch.from_numpy(trust > 0).to(own.device), means, torch.nan))
+
+
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:
     """Refuse values that left the range of their dtype."""
     finite = torch.isfinite(result) if isinstance(result, Tensor) else torch.from_numpy(np.isfinite(result))
@@ -291,8 +307,8 @@ def _too_extreme(measured: np.ndarray) -> str:
 
 def _choose_adjust(adjust: Adjust, measured: np.ndarray, trained: str) -> Literal["ratio", "shift"]:
     low, high = float(measured.min()), float(measured.max())
-    if adjust == "auto":  # ratios of values near zero to large ones are ill-conditioned, and shift is as good there
-        return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
+    if adjust == "auto":
+        return auto_adjust(low, high, trained)
     if adjust not in ("ratio", "shift"):
         raise InputError(f"adjust {adjust!r} is unknown. Use auto, ratio or shift.")
     if adjust == "ratio" and not low > 0:

@@ -225,3 +225,27 @@ def test_auto_is_what_the_network_was_trained_with_as_long_as_positive_values_st
     result = dada.upsample(pit, scene.guide)
     assert result.values.min() > 0
     assert result.report.adjust == "ratio"
+
+
+def test_heights_that_are_nowhere_negative_stay_so_and_negative_ones_may_be(scene):
+    """A cliff at whose foot the ground is 0: diffusion by addition would dig a ditch there."""
+    height = np.where(scene.depth < np.median(scene.depth), 30, 0).astype(np.float32)
+    source = averaged(height, 24, 32)
+    result = dada.upsample(source, scene.guide, model="none", adjust="shift")
+    assert result.values.min() == 0
+    assert result.report.lifted_pixels > 0
+    np.testing.assert_allclose(averaged(result.values, 24, 32), source, atol=1e-5)
+    assert result.report.consistency_max < 1e-5
+    signed = dada.upsample(source - 1, scene.guide, model="none", adjust="shift")
+    assert signed.values.min() < -1
+    assert signed.report.lifted_pixels == 0
+    assert np.abs(result.values - height).mean() < np.abs(signed.values + 1 - height).mean()
+
+
+def test_uncertain_cells_and_holes_are_not_below_zero_either(scene):
+    height = np.where(scene.depth < np.median(scene.depth), 30, 0).astype(np.float32)
+    source = averaged(height, 24, 32)
+    confidence = np.where(holes(), 1.0, np.where(np.indices((24, 32)).sum(0) % 2, 0.5, 0.0))
+    result = dada.upsample(source, scene.guide, model="none", adjust="shift", confidence=confidence, fill=True)
+    assert result.values.min() >= 0
+    assert result.report.consistency_max < 1e-5

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from dada.default import Default
 from dada.diffusion import Coefficients, equilibrium
-from dada.diffusion.constraint import Adjust
+from dada.diffusion.nonnegative import nonnegative
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
-from dada.model import Model, load_model, preferred_adjust
+from dada.model import Model, auto_adjust, load_model, preferred_adjust
 from dada.sample import Method, Sample, initialise
 
 BICUBIC = "bicubic"
@@ -56,21 +56,25 @@ class Diffusion:
         return f"model {self.model.name}"
 
     def __call__(self, sample: Sample) -> Tensor:
-        """Return [B, 1, H, W]; cells are adjusted as `dada.upsample` does."""
+        """Return [B, 1, H, W]; cells are adjusted, and values kept from falling below zero, as `dada.upsample` does."""
         start = initialise(sample.source, sample.source_mask, sample.size, "torch")
         sample = replace(sample, initial=start)
-        positive = bool((sample.source[sample.source_mask] > 0).all())
+        low, high = (float(end) for end in sample.source[sample.source_mask].aminmax())
         options: dict[str, Any] = {"mask": sample.source_mask, "tolerance": self.tolerance, "warn": False}
         model = (
             self.model.suited(sample.guide.shape[1], sample.size)[0] if isinstance(self.model, Default) else self.model
         )
-        adjust: Adjust = "ratio" if positive and preferred_adjust(model) != "shift" else "shift"
+        adjust = auto_adjust(low, high, preferred_adjust(model))
 
         def solve(c: Coefficients, start: Tensor) -> Tensor:
             c = Coefficients(*(part.to(sample.source.dtype) for part in c))
             return equilibrium(sample.source, c, initial=start, adjust=adjust, **options).values
 
-        return model.diffuse(sample, solve)
+        result = model.diffuse(sample, solve)
+        if low >= 0:
+            means = torch.where(sample.source_mask, sample.source, torch.nan)
+            result = torch.stack([nonnegative(y[0], m[0])[None] for y, m in zip(result, means, strict=True)])
+        return result
 
 
 def resolve(text: str, settings: Sequence[str] = ()) -> Contender:

@@ -1,0 +1,67 @@
+"""The nearest image without negative values: exact means, nothing nearer, and nothing touched without need."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dada.diffusion import down, up
+from dada.diffusion.nonnegative import nonnegative
+
+SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(1, 5))
+
+
+def drawn(size, seed: int, share_zero: float = 0.2) -> tuple[torch.Tensor, torch.Tensor]:
+    """An image about means that are not negative, some of them 0; of any ratio."""
+    rng = np.random.default_rng(seed)
+    h, w, more, wider = size
+    means = torch.from_numpy(rng.random((h, w)) * (rng.random((h, w)) > share_zero))
+    image = torch.from_numpy(rng.normal(0, 1, (h * more + rng.integers(h), w * wider + rng.integers(w))))
+    image = image - up(down(image, (h, w)) - means, tuple(image.shape))
+    return image, means
+
+
+@given(SIZES, st.integers(0, 1000))
+def test_nothing_is_below_zero_and_the_means_are_kept(size, seed):
+    image, means = drawn(size, seed)
+    result = nonnegative(image, means)
+    assert result.min() >= 0
+    torch.testing.assert_close(down(result, tuple(means.shape)), means, rtol=1e-12, atol=1e-12)
+
+
+@given(SIZES, st.integers(0, 1000))
+def test_no_such_image_is_nearer(size, seed):
+    """The conditions of a minimum: above zero a cell moved by one amount, at zero by no more."""
+    image, means = drawn(size, seed)
+    result = nonnegative(image, means)
+    moved = image - result
+    tau = torch.full_like(image, torch.inf)
+    for i in range(means.shape[0]):
+        for j in range(means.shape[1]):
+            cell = torch.zeros_like(means)
+            cell[i, j] = 1
+            inside = up(cell, tuple(image.shape)) > 0
+            held = inside & (result > 0)
+            if held.any():
+                tau[inside] = moved[held].max()
+                assert moved[held].max() - moved[held].min() < 1e-12
+    assert (moved <= tau + 1e-12).all()
+
+
+def test_cells_without_negative_values_stay_bit_for_bit():
+    image, means = drawn((4, 4, 4, 4), 3, share_zero=0.0)
+    size = tuple(image.shape)
+    image = torch.where(up(torch.eye(4), size).bool(), up(means, size), image)
+    result = nonnegative(image, means)
+    untouched = up(down((image < 0).double(), (4, 4)) == 0, size)
+    assert untouched.any()
+    assert not untouched.all()
+    assert torch.equal(result[untouched], image[untouched])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_cells_without_a_mean_are_cut_off_and_types_kept(dtype):
+    image = torch.tensor([[-1.0, 2.0, -3.0, 5.0]], dtype=dtype)
+    result = nonnegative(image, torch.tensor([[0.5, torch.nan]], dtype=dtype))
+    assert torch.equal(result, torch.tensor([[0.0, 1.0, 0.0, 5.0]], dtype=dtype))
