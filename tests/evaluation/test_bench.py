@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 
+from dada import upsample
+from dada.diffusion import down
 from dada.errors import InputError
 from dada.evaluation import fingerprint
 from dada.evaluation.bench import printed_unit, run
@@ -22,6 +24,7 @@ from dada.evaluation.fingerprint import code_fingerprint, method_fingerprint
 from dada.evaluation.protocol import P1, P2
 from dada.evaluation.resources import watched
 from dada.learning_free import LearningFree
+from dada.sample import make_sample
 from tests.evaluation.problems import CALLS, Few, Offset, pair
 
 SMALL = P1.with_crop(32)
@@ -285,6 +288,19 @@ def test_a_model_takes_values_that_are_not_positive(cache):
     shifted = Few(tuple(replace(p, target=p.target - 2000) for p in SCENES.pairs))
     report = bench(cache, resolve("none"), factors=(4,), dataset=shifted)
     assert not report.failures
+
+
+def test_a_model_gives_nothing_below_zero_where_nothing_measured_is_as_upsample_does():
+    plateau = torch.zeros(1, 1, 32, 48)
+    plateau[..., 9:22, 7:30] = 30.0
+    misleading = torch.rand(1, 3, 32, 48, generator=torch.manual_seed(0))
+    sample = make_sample(misleading, plateau, plateau >= 0, 8, interpolation="torch")
+    result = resolve("none").method(sample)
+    assert result.min() == 0
+    torch.testing.assert_close(down(result, (4, 6)), sample.source, rtol=0, atol=1e-4)
+    alone = upsample(sample.source[0, 0], misleading[0], model="none")
+    assert alone.report.lifted_pixels > 0
+    torch.testing.assert_close(alone.values, result[0, 0], rtol=0, atol=0.3)
 
 
 # ---- fingerprints ------------------------------------------------------------------------------------------
