@@ -18,7 +18,7 @@ __all__ = ["DADA", "InputError", "Result", "__version__", "load_model", "upsampl
 _HOME = {
     "DADA": "network",
     "InputError": "errors",
-    "Result": "upsampling",
+    "Result": "result",
     "load_model": "model",
     "upsample": "upsampling",
 }

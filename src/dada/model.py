@@ -13,6 +13,7 @@ from dada.errors import InputError
 from dada.learning_free import Dynamic, LearningFree
 from dada.sample import Method, Sample, Solve
 
+LEAST_SHARE = 0.1  # of the least value of a source: how low "auto" lets a result go
 RATIO_SPAN = 100  # how many times the least value the largest may be for "auto" to choose ratio
 
 
@@ -49,6 +50,29 @@ def auto_adjust(low: float, high: float, trained: str) -> Literal["ratio", "shif
     Ratios of values near zero to large ones are ill-conditioned, and `shift` is as good there.
     """
     return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
+
+
+def least_value(low: float) -> float:
+    """Below which "auto" lets nothing fall, for a source from `low` >= 0 on: so that positive values stay positive."""
+    return LEAST_SHARE * low
+
+
+def reconsidered(
+    chosen: Literal["ratio", "shift"], low: float, high: float, least: float, converged: bool
+) -> Literal["ratio", "shift"]:
+    """What "auto" comes down to once a first result is there.
+
+    Args:
+        chosen: what the first result was adjusted by.
+        low: least value of the source.
+        high: its largest value.
+        least: least value of the result.
+        converged: whether its equilibrium was reached.
+    """
+    if chosen == "ratio":
+        return "ratio" if converged else "shift"  # convex: it always comes to its end
+    # what was positive everywhere shall stay so
+    return "shift" if least > 0 or auto_adjust(low, high, "auto") == "shift" else "ratio"
 
 
 def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:

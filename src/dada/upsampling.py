@@ -16,13 +16,13 @@ from torch.nn.functional import interpolate
 from dada.default import Default
 from dada.diffusion import Coefficients, Solution, down, equilibrium, iterate, up
 from dada.diffusion.equilibrium import TOLERANCE
+from dada.diffusion.floor import not_below
 from dada.diffusion.iterate import STEPS
-from dada.diffusion.nonnegative import nonnegative
 from dada.errors import InputError
 from dada.guide import bands_first, unit_range
 from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source
 from dada.memory import check_memory, kept_memory
-from dada.model import Model, auto_adjust, load_model, preferred_adjust
+from dada.model import Model, auto_adjust, least_value, load_model, preferred_adjust, reconsidered
 from dada.registration import MIN_AGREEMENT, edge_agreement
 from dada.result import Report, Result, UpsampleWarning, consistency
 from dada.sample import Sample
@@ -64,8 +64,9 @@ def upsample(
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
             values); "auto" is what the model was trained with, "shift" for the learned default; for models that
             learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
-            unless its equilibrium is not reached. Positive values stay positive, and a source that is nowhere below
-            zero gives a result that is nowhere below it, whatever the adjustment.
+            unless its equilibrium is not reached. With "auto", models that are solved for (not methods such as "gf")
+            give no value below zero where the source has none, and none below a tenth of its least where that is
+            positive; "shift" has no such bound.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -91,7 +92,8 @@ def upsample(
         network, why = network.suited(len(bands), size)
         if why:
             said.append(f"model dynamic was used, which learned nothing: {why}")
-    chosen = _choose_adjust(adjust, cells.values[trust > 0], preferred_adjust(network))
+    low, high = (float(end(cells.values[trust > 0])) for end in (np.min, np.max))
+    chosen = _choose_adjust(adjust, low, high, preferred_adjust(network))
     solve = _method(method, tolerance, steps)
 
     with torch.no_grad(), kept_memory():
@@ -101,7 +103,8 @@ def upsample(
         problem = _Problem.of(cells, trust, chosen, size, device)
         if isinstance(network, Model):
             way = _diffuse(problem, network, fine, solve, chosen)
-            other = _other_adjust(chosen, way, problem, cells.values[trust > 0], method)
+            least = float(problem.unscaled(way.values).min())
+            other = reconsidered(chosen, low, high, least, way.converged or method == "iterate")
             if adjust == "auto" and other != chosen:
                 chosen = other
                 problem = _Problem.of(cells, trust, chosen, size, device)
@@ -114,10 +117,11 @@ def upsample(
             said.append(f"equilibrium not reached: {way.reason}")
         valid = up(torch.from_numpy(trust > 0).to(device), size)
         kept = torch.ones_like(valid) if fill else valid
-        below = 0
-        if way.solved and cells.values[trust > 0].min() >= 0:
-            below = int(((values < 0) & kept).sum())
-            values = _lifted(values, cells, trust)
+        lifted = torch.zeros_like(kept)
+        if way.solved and adjust == "auto" and low >= 0:
+            floor = least_value(low)
+            lifted = kept & (values < floor - (tolerance or TOLERANCE) * (high - low))
+            values = _lifted(values, cells, trust, floor)
         result = cells.like_source(torch.where(kept, values, torch.nan))
     _check_finite(result, kept, cells)
     exact = consistency(result, cells.values, trust == 1)
@@ -129,7 +133,7 @@ def upsample(
         converged=way.converged, reason=way.reason, consistency_max=exact[0],
         consistency_mean=exact[1], invalid_cells=int((trust == 0).sum()), uncertain_cells=int(((trust > 0) &
         (trust < 1)).sum()), invalid_pixels=int((~kept).sum()), filled_pixels=int((kept & ~valid).sum()),
-        lifted_pixels=below, seconds=time.perf_counter() - begin, warnings=said,
+        lifted_pixels=int(lifted.sum()), seconds=time.perf_counter() - begin, warnings=said,
     )  # fmt: skip
     for text in said:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
@@ -280,15 +284,15 @@ def _flat_is_one(c: Coefficients) -> Coefficients:
     return Coefficients(*(part / flat for part in c)) if flat > 0 else c
 
 
-def _lifted(values: Tensor, cells: Cells, trust: np.ndarray) -> Tensor:
-    """The nearest image [H, W] that is nowhere below zero, with the means of exact cells.
+def _lifted(values: Tensor, cells: Cells, trust: np.ndarray, floor: float) -> Tensor:
+    """The nearest image [H, W] that is nowhere below the floor, with the means of exact cells.
 
-    Uncertain ones keep their own, as far as these are not below zero either.
+    Uncertain ones keep their own, as far as these are not below it either.
     """
-    own = down(values.double(), cast(tuple[int, int], cells.values.shape)).clamp(min=0)
+    own = down(values.double(), cast(tuple[int, int], cells.values.shape)).clamp(min=floor)
     measured = torch.from_numpy(np.where(trust == 1, cells.values, np.nan)).to(own)
     means = torch.where(torch.isfinite(measured), measured, own)
-    return nonnegative(values, torch.where(torch.from_numpy(trust > 0).to(own.device), means, torch.nan))
+    return not_below(values, torch.where(torch.from_numpy(trust > 0).to(own.device), means, torch.nan), floor)
 
 
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:
@@ -305,8 +309,7 @@ def _too_extreme(measured: np.ndarray) -> str:
     )
 
 
-def _choose_adjust(adjust: Adjust, measured: np.ndarray, trained: str) -> Literal["ratio", "shift"]:
-    low, high = float(measured.min()), float(measured.max())
+def _choose_adjust(adjust: Adjust, low: float, high: float, trained: str) -> Literal["ratio", "shift"]:
     if adjust == "auto":
         return auto_adjust(low, high, trained)
     if adjust not in ("ratio", "shift"):
@@ -318,18 +321,6 @@ def _choose_adjust(adjust: Adjust, measured: np.ndarray, trained: str) -> Litera
             "invalid."
         )
     return adjust
-
-
-def _other_adjust(
-    chosen: Literal["ratio", "shift"], way: _Way, problem: _Problem, measured: np.ndarray, method: Solver
-) -> Literal["ratio", "shift"]:
-    """What `auto` comes down to once a first result is there."""
-    if chosen == "ratio":
-        return "ratio" if way.converged or method == "iterate" else "shift"  # convex: it always comes to its end
-    # what was positive everywhere shall stay so
-    if _choose_adjust("auto", measured, "auto") == "shift" or bool((problem.unscaled(way.values) > 0).all()):
-        return "shift"
-    return "ratio"
 
 
 def _method(method: Solver, tolerance: float | None, steps: int | None) -> Any:

@@ -186,7 +186,7 @@ def test_the_same_generator_gives_the_same_pair(make_pair):
 
 
 @given(st.floats(-2, 4))
-def test_a_power_keeps_order_holes_and_the_median(power):
+def test_a_power_is_taken_over_the_median_and_holes_stay(power):
     depth = np.array([[500, 1000, np.nan], [2000, 4000, 1000]], np.float32)
     pair = Pair(np.zeros((2, 3, 3), np.uint8), depth, "steps")
     other = raised(pair, power)
@@ -196,7 +196,8 @@ def test_a_power_keeps_order_holes_and_the_median(power):
     assert other.guide is pair.guide
 
 
-@pytest.mark.parametrize("depth", [[[0.0, 1.0]], [[-1.0, 2.0]], [[np.nan, np.nan]]])
-def test_values_that_have_no_power_are_left_alone(depth):
+@pytest.mark.parametrize("depth", [[[0.0, 1.0]], [[-1.0, 2.0]], [[np.nan, np.nan]], [[1e-6, 1e6]]])
+@pytest.mark.parametrize("power", [8, -8])
+def test_values_that_have_no_power_are_left_alone(depth, power):
     pair = Pair(np.zeros((1, 2, 3), np.uint8), np.array(depth, np.float32), "flat")
-    assert raised(pair, 0.5) is pair
+    assert raised(pair, power) is pair

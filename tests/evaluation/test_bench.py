@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -290,17 +291,27 @@ def test_a_model_takes_values_that_are_not_positive(cache):
     assert not report.failures
 
 
-def test_a_model_gives_nothing_below_zero_where_nothing_measured_is_as_upsample_does():
-    plateau = torch.zeros(1, 1, 32, 48)
-    plateau[..., 9:22, 7:30] = 30.0
-    misleading = torch.rand(1, 3, 32, 48, generator=torch.manual_seed(0))
-    sample = make_sample(misleading, plateau, plateau >= 0, 8, interpolation="torch")
-    result = resolve("none").method(sample)
-    assert result.min() == 0
-    torch.testing.assert_close(down(result, (4, 6)), sample.source, rtol=0, atol=1e-4)
-    alone = upsample(sample.source[0, 0], misleading[0], model="none")
-    assert alone.report.lifted_pixels > 0
-    torch.testing.assert_close(alone.values, result[0, 0], rtol=0, atol=0.3)
+@pytest.mark.parametrize(
+    ("model", "low", "high", "adjust"),
+    [
+        ("none", 0.0, 30.0, "shift"),
+        ("learned", 0.02, 1.0, "ratio"),  # the learned one prefers shift, which goes below zero here
+        ("none", -1.0, 1.0, "shift"),
+        ("none", 1, 2, "ratio"),
+    ],
+)
+def test_the_bench_adjusts_and_keeps_above_zero_as_upsample_does(model, low, high, adjust):
+    truth = torch.full((1, 1, 64, 96), high)
+    truth[..., 9:40, 7:60] = low
+    misleading = torch.rand(1, 3, 64, 96, generator=torch.manual_seed(0))
+    sample = make_sample(misleading, truth, torch.ones_like(truth, dtype=torch.bool), 8, interpolation="torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = upsample(sample.source[0, 0], misleading[0], model=model)
+    assert alone.report.adjust == adjust
+    result = resolve(model).method(sample)
+    torch.testing.assert_close(alone.values, result[0, 0], rtol=0, atol=0.1 * (high - low))
+    torch.testing.assert_close(down(result, (8, 12)), sample.source, rtol=0, atol=1e-4 * high)
 
 
 # ---- fingerprints ------------------------------------------------------------------------------------------

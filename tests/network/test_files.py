@@ -18,7 +18,13 @@ from .samples import SMALL, random_sample
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, replace(SMALL, rounds=2, edges=True, direct=True, adjust="auto", distance="mean_absolute")]
+    "config",
+    [
+        SMALL,
+        replace(SMALL, rounds=2, edges=True, direct=True, adjust="auto", distance="mean_absolute"),
+        replace(SMALL, rounds=2, sees="review", review="wide"),
+        replace(SMALL, rounds=3, edges=True, direct=True, sees="review", review="deep"),
+    ],
 )
 def test_a_saved_network_comes_back(tmp_path: Path, config: DadaConfig) -> None:
     model = DADA(config).eval()

@@ -27,6 +27,7 @@ from .samples import SMALL, cut, double, opinionated, random_sample
         {"edges": True},
         {"rounds": 2, "edges": True, "direct": True},
         {"rounds": 3, "edges": True, "direct": True, "sees": "review"},
+        {"rounds": 2, "sees": "review", "review": "wide"},
         {"rounds": 2, "edges": True, "direct": True, "sees": "review", "review": "deep"},
     ],
 )

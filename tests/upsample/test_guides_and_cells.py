@@ -227,25 +227,52 @@ def test_auto_is_what_the_network_was_trained_with_as_long_as_positive_values_st
     assert result.report.adjust == "ratio"
 
 
-def test_heights_that_are_nowhere_negative_stay_so_and_negative_ones_may_be(scene):
-    """A cliff at whose foot the ground is 0: diffusion by addition would dig a ditch there."""
+def cliff(scene) -> tuple[np.ndarray, np.ndarray]:
+    """Heights of 0 and 30, and their source: diffusion by addition digs a ditch at the foot."""
     height = np.where(scene.depth < np.median(scene.depth), 30, 0).astype(np.float32)
-    source = averaged(height, 24, 32)
-    result = dada.upsample(source, scene.guide, model="none", adjust="shift")
+    return height, averaged(height, 24, 32)
+
+
+def test_heights_that_are_nowhere_negative_stay_so_unless_shift_is_asked_for(scene):
+    height, source = cliff(scene)
+    plain = dada.upsample(source, scene.guide, model="none", adjust="shift")
+    assert plain.values.min() < -1
+    assert plain.report.lifted_pixels == 0
+    result = dada.upsample(source, scene.guide, model="none")
     assert result.values.min() == 0
-    assert result.report.lifted_pixels > 0
+    assert 0 < result.report.lifted_pixels <= (plain.values < 0).sum()
     np.testing.assert_allclose(averaged(result.values, 24, 32), source, atol=1e-5)
     assert result.report.consistency_max < 1e-5
-    signed = dada.upsample(source - 1, scene.guide, model="none", adjust="shift")
-    assert signed.values.min() < -1
-    assert signed.report.lifted_pixels == 0
-    assert np.abs(result.values - height).mean() < np.abs(signed.values + 1 - height).mean()
+    assert np.square(result.values - height).mean() < np.square(plain.values - height).mean()
 
 
-def test_uncertain_cells_and_holes_are_not_below_zero_either(scene):
-    height = np.where(scene.depth < np.median(scene.depth), 30, 0).astype(np.float32)
-    source = averaged(height, 24, 32)
-    confidence = np.where(holes(), 1.0, np.where(np.indices((24, 32)).sum(0) % 2, 0.5, 0.0))
-    result = dada.upsample(source, scene.guide, model="none", adjust="shift", confidence=confidence, fill=True)
+def test_signed_values_have_no_floor(scene):
+    _, source = cliff(scene)
+    result = dada.upsample(source - 1, scene.guide, model="none")
+    assert result.values.min() < -2
+    assert result.report.lifted_pixels == 0
+
+
+def test_positive_values_stay_positive_where_shift_is_chosen_for_them(scene):
+    """A zero would mean no measurement in many files."""
+    _, source = cliff(scene)
+    result = dada.upsample(source + 0.05, scene.guide, model="none")
+    assert result.report.adjust == "shift"
+    assert result.report.lifted_pixels > 0
+    assert result.values.min() == pytest.approx(0.005)
+    assert result.report.consistency_max < 1e-5
+
+
+def test_uncertain_cells_keep_their_own_means_above_the_floor_and_holes_are_cut_off(scene):
+    _, source = cliff(scene)
+    uncertain = ~holes() & (np.indices((24, 32)).sum(0) % 2 == 1)
+    confidence = np.where(holes(), 1.0, np.where(uncertain, 0.5, 0.0))
+    options = {"model": "none", "confidence": confidence, "fill": True}
+    plain = dada.upsample(source, scene.guide, adjust="shift", **options)
+    result = dada.upsample(source, scene.guide, **options)
+    assert plain.values.min() < -1
     assert result.values.min() >= 0
     assert result.report.consistency_max < 1e-5
+    own, moved = (averaged(one.values, 24, 32)[uncertain] for one in (plain, result))
+    np.testing.assert_allclose(moved, np.maximum(own, 0), atol=1e-3)
+    assert np.abs(moved - source[uncertain]).max() > 0.1

@@ -122,7 +122,7 @@ def _about_invalid(outcome: Outcome) -> list[str]:
         )
         lines.append(f"{report.invalid_cells} of {cells} source cells are invalid: {fate}")
     if report.lifted_pixels:
-        lines.append(f"{report.lifted_pixels} pixels lifted to zero, below which the source nowhere is")
+        lines.append(f"{report.lifted_pixels} pixels would have been negative or next to zero, and were raised")
     if outcome.moved:
         lines.append(f"{outcome.moved} pixels moved by one unit off the value that means invalid")
     if outcome.points is not None:

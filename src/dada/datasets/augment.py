@@ -120,14 +120,19 @@ class Augmentation:
 
 
 def raised(pair: Pair, power: float) -> Pair:
-    """The same edges in another quantity: positive targets raised to a power, with their median in its place."""
-    known = pair.target[pair.valid]
+    """The same edges in another quantity: targets over their median, raised to a power.
+
+    A pair is left alone where a value is not positive, or would leave the range of float32.
+    """
+    known = pair.target[pair.valid].astype(np.float64)
     if not known.size or known.min() <= 0:
         return pair
-    median = float(np.median(known))
+    median = np.median(known)
     changed = np.full_like(pair.target, np.nan)  # the power 0 of a hole would be 1
-    changed[pair.valid] = median * (known / median) ** power
-    return replace(pair, target=changed)
+    with np.errstate(over="ignore", under="ignore"):
+        changed[pair.valid] = median * (known / median) ** power
+    made = changed[pair.valid]
+    return replace(pair, target=changed) if np.isfinite(made).all() and made.min() > 0 else pair
 
 
 @dataclass(frozen=True)

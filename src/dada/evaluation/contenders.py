@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from dada.default import Default
 from dada.diffusion import Coefficients, equilibrium
-from dada.diffusion.nonnegative import nonnegative
+from dada.diffusion.constraint import Adjust
+from dada.diffusion.floor import not_below
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
-from dada.model import Model, auto_adjust, load_model, preferred_adjust
+from dada.model import Model, auto_adjust, least_value, load_model, preferred_adjust, reconsidered
 from dada.sample import Method, Sample, initialise
 
 BICUBIC = "bicubic"
@@ -56,7 +58,7 @@ class Diffusion:
         return f"model {self.model.name}"
 
     def __call__(self, sample: Sample) -> Tensor:
-        """Return [B, 1, H, W]; cells are adjusted, and values kept from falling below zero, as `dada.upsample` does."""
+        """Return [B, 1, H, W]; the batch is adjusted, and kept from falling below zero, as by `dada.upsample`."""
         start = initialise(sample.source, sample.source_mask, sample.size, "torch")
         sample = replace(sample, initial=start)
         low, high = (float(end) for end in sample.source[sample.source_mask].aminmax())
@@ -66,14 +68,25 @@ class Diffusion:
         )
         adjust = auto_adjust(low, high, preferred_adjust(model))
 
-        def solve(c: Coefficients, start: Tensor) -> Tensor:
-            c = Coefficients(*(part.to(sample.source.dtype) for part in c))
-            return equilibrium(sample.source, c, initial=start, adjust=adjust, **options).values
+        def run(adjust: Adjust) -> Tensor:
+            reached.clear()
+            return model.diffuse(sample, partial(solve, adjust))
 
-        result = model.diffuse(sample, solve)
+        def solve(adjust: Adjust, c: Coefficients, start: Tensor) -> Tensor:
+            c = Coefficients(*(part.to(sample.source.dtype) for part in c))
+            solution = equilibrium(sample.source, c, initial=start, adjust=adjust, **options)
+            reached.append(bool(solution.converged.all()))
+            return solution.values
+
+        reached: list[bool] = []
+        result = run(adjust)
+        other = reconsidered(adjust, low, high, float(result.detach().min()), reached[-1])
+        if other != adjust:
+            result = run(other)
         if low >= 0:
             means = torch.where(sample.source_mask, sample.source, torch.nan)
-            result = torch.stack([nonnegative(y[0], m[0])[None] for y, m in zip(result, means, strict=True)])
+            parts = zip(result, means, strict=True)
+            result = torch.stack([not_below(y[0], m[0], least_value(low))[None] for y, m in parts])
         return result
 
 

@@ -120,7 +120,7 @@ def hold(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
     """How the measurements hold a result, [B, HOLD, H, W]; 0 in cells without one.
 
     At the equilibrium what flows into a cell is what the adjustment takes away there: nothing where the edges are in
-    their places, much where one is missing or beside its place, with the sign of which side is too large.
+    their places, much where one is missing or beside its place, of a sign that tells to which side.
 
     Args:
         c: the coefficients whose equilibrium it is.

@@ -25,8 +25,8 @@ from .values import (
     Range,
     busiest,
     checked,
+    error_text,
     guide_painter,
-    mean_error,
     pick,
     same_size,
     size_text,
@@ -130,7 +130,7 @@ def comparison(
         for name in ("bicubic", "result"):
             data, known = maps[name]
             both = known & reference[1]
-            details[name] = mean_error(data[both] - reference[0][both], unit)
+            details[name] = error_text(data[both] - reference[0][both], unit)
 
     paint_guide = guide_painter(picture)
     for place, (name, detail) in enumerate(details.items()):
@@ -170,7 +170,7 @@ def error_map(errors: Mapping[str, ArrayLike], unit: str = "", *, range: float |
     whole = whole_window(size)
     for place, (name, (data, known)) in enumerate(maps.items()):
         image = scale.paint(*pick(data, known, size, whole))
-        sheet.show(place // columns, place % columns, image, whole, name, mean_error(data, unit, rmse=True))
+        sheet.show(place // columns, place % columns, image, whole, name, error_text(data, unit, rmse=True))
     sheet.colour_bar(scale, unit)
     return sheet.figure
 

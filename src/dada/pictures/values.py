@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dada.errors import InputError
 
-NEUTRAL = (158, 158, 158)  # pixels without a value: a gray that no colour map here contains
+NEUTRAL = (158, 158, 158)  # pixels without a value: a gray that neither of our colour maps contains
 DISPLAY = 1400  # pixels: a longer side is thinned out before it is drawn
 SAMPLE = 2_000_000  # values looked at for a robust range
 ROBUST = (1, 99)  # percentiles of values
@@ -71,12 +71,12 @@ def pick(
 def busiest(data: NDArray[Any], known: NDArray[np.bool_], limits: Range, *, square: bool) -> Window:
     """The part with the most edges: a quarter of each side, or a square on a third of the shorter side."""
     H, W = data.shape
-    thin, thin_known = pick(data, known, data.shape, whole_window(data.shape))
-    filled = np.where(thin_known, thin, limits[0]).astype(np.float32)
+    small, known_there = pick(data, known, data.shape, whole_window(data.shape))
+    filled = np.where(known_there, small, limits[0]).astype(np.float32)
     steep = np.float32((limits[1] - limits[0]) / 25)
     edges = np.zeros_like(filled)
-    edges[1:] += (np.abs(np.diff(filled, axis=0)) > steep) & thin_known[1:] & thin_known[:-1]
-    edges[:, 1:] += (np.abs(np.diff(filled, axis=1)) > steep) & thin_known[:, 1:] & thin_known[:, :-1]
+    edges[1:] += (np.abs(np.diff(filled, axis=0)) > steep) & known_there[1:] & known_there[:-1]
+    edges[:, 1:] += (np.abs(np.diff(filled, axis=1)) > steep) & known_there[:, 1:] & known_there[:, :-1]
 
     share = min(1.0, max(1 / 3 if square else 1 / 4, 6 / min(H, W)))  # at least 6 pixels
     rows, columns = (max(1, round(share * (min(H, W) if square else n))) for n in (H, W))
@@ -117,7 +117,7 @@ def guide_painter(guide: NDArray[Any]) -> Callable[[Window], NDArray[np.uint8]]:
     return paint
 
 
-def mean_error(error: NDArray[Any], unit: str, *, rmse: bool = False) -> str:
+def error_text(error: NDArray[Any], unit: str, *, rmse: bool = False) -> str:
     finite = error[np.isfinite(error)].astype(np.float64)
     if not finite.size:
         return "no value to compare"

@@ -36,8 +36,8 @@ class DataConfig:
     noise: float = 0.0
     """Largest deviation of noise in the source alone, at a depth of one unit of the data set."""
     power: tuple[float, float] = (1.0, 1.0)
-    """Raise positive targets to a power between these two, drawn anew each time, about their median: -1 makes
-    disparities of depths, 3 a far horizon of a room."""
+    """Raise positive targets to a power between these two, drawn anew each time: -1 makes disparities of depths, 3 lets
+    far things be many times farther than near ones, as outdoors."""
 
     def __post_init__(self) -> None:
         _at_least(self.weight, 0, f"weight of {self.dataset}")

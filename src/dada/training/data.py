@@ -95,9 +95,8 @@ class _Origin:
     def draw(self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation) -> Sample:
         pair = self._pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
-        low, high = self.entry.power
-        if low < high or low != 1:
-            crop = raised(crop, rng.uniform(low, high))
+        if self.entry.power != (1, 1):
+            crop = raised(crop, rng.uniform(*self.entry.power))
         sample = to_sample(crop, factor, self.dataset.unit, interpolation)
         amount = self.entry.noise * rng.random()
         return noisy_source(sample, amount, rng, interpolation) if amount else sample

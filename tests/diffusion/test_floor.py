@@ -1,4 +1,4 @@
-"""The nearest image without negative values: exact means, nothing nearer, and nothing touched without need."""
+"""The nearest image that is nowhere below a floor: exact means, nothing nearer, and nothing touched without need."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dada.diffusion import down, up
-from dada.diffusion.nonnegative import nonnegative
+from dada.diffusion.floor import not_below
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(1, 5))
 
@@ -22,11 +22,12 @@ def drawn(size, seed: int, share_zero: float = 0.2) -> tuple[torch.Tensor, torch
     return image, means
 
 
-@given(SIZES, st.integers(0, 1000))
-def test_nothing_is_below_zero_and_the_means_are_kept(size, seed):
+@given(SIZES, st.integers(0, 1000), st.sampled_from([0.0, 0.5, -3.0]))
+def test_nothing_is_below_the_floor_and_the_means_are_kept(size, seed, floor):
     image, means = drawn(size, seed)
-    result = nonnegative(image, means)
-    assert result.min() >= 0
+    image, means = image + floor, means + floor
+    result = not_below(image, means, floor)
+    assert result.min() >= floor
     torch.testing.assert_close(down(result, tuple(means.shape)), means, rtol=1e-12, atol=1e-12)
 
 
@@ -34,7 +35,7 @@ def test_nothing_is_below_zero_and_the_means_are_kept(size, seed):
 def test_no_such_image_is_nearer(size, seed):
     """The conditions of a minimum: above zero a cell moved by one amount, at zero by no more."""
     image, means = drawn(size, seed)
-    result = nonnegative(image, means)
+    result = not_below(image, means)
     moved = image - result
     tau = torch.full_like(image, torch.inf)
     for i in range(means.shape[0]):
@@ -49,11 +50,11 @@ def test_no_such_image_is_nearer(size, seed):
     assert (moved <= tau + 1e-12).all()
 
 
-def test_cells_without_negative_values_stay_bit_for_bit():
+def test_cells_without_a_value_below_the_floor_stay_bit_for_bit():
     image, means = drawn((4, 4, 4, 4), 3, share_zero=0.0)
     size = tuple(image.shape)
     image = torch.where(up(torch.eye(4), size).bool(), up(means, size), image)
-    result = nonnegative(image, means)
+    result = not_below(image, means)
     untouched = up(down((image < 0).double(), (4, 4)) == 0, size)
     assert untouched.any()
     assert not untouched.all()
@@ -63,5 +64,5 @@ def test_cells_without_negative_values_stay_bit_for_bit():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_cells_without_a_mean_are_cut_off_and_types_kept(dtype):
     image = torch.tensor([[-1.0, 2.0, -3.0, 5.0]], dtype=dtype)
-    result = nonnegative(image, torch.tensor([[0.5, torch.nan]], dtype=dtype))
+    result = not_below(image, torch.tensor([[0.5, torch.nan]], dtype=dtype))
     assert torch.equal(result, torch.tensor([[0.0, 1.0, 0.0, 5.0]], dtype=dtype))
