@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from . import _numba, _numba_alone, _numba_levels, _numba_loop, _numba_values, solver
-from ._levels import OMEGA, Hierarchy, reciprocal, worth_it
+from ._levels import OMEGA, Hierarchy, aligned, reciprocal, worth_it
 from ._numba_alone import Levels, Newton, Plain
 from .blocks import Blocks
 
+STILL = 0.05  # a Newton system is kept until some pixel has changed by this share since it was built
 TINY = 1e-30  # stands for the diagonal of a pixel without any edge
 
 
@@ -56,7 +57,7 @@ def _kept(key: tuple, pixels: int, make: Callable[[], Any]) -> Any:
 
 def _scratch(H: int, W: int, kind: np.dtype) -> tuple[np.ndarray, ...]:
     """wv, wh, and seven images."""
-    return np.empty((H + 1, W), kind), np.empty((H, W + 1), kind), *(np.empty((H, W), kind) for _ in range(7))
+    return aligned((H + 1, W), kind), aligned((H, W + 1), kind), *(aligned((H, W), kind) for _ in range(7))
 
 
 class CpuSystem:
@@ -138,15 +139,19 @@ class CpuSystem:
             )
             self.inverse[:] = reciprocal(slack + self.s0)
             if newton:
-                self._bands(
-                    lambda lo, hi: _numba.residual_ratio(
-                        value, self.cv, self.ch, self.sd, measurement.source, measurement.slack, count, taken, has,
-                        self.r, self.mu, *self.parts, lo, hi,
-                    )
-                )  # fmt: skip
+                self._newton_residual(value)
         if self.hierarchy:
             bands = None if self.pool is None else self._bands
             self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY, bands)
+
+    def _newton_residual(self, y: np.ndarray) -> None:
+        m = self.measurement
+        self._bands(
+            lambda lo, hi: _numba.residual_ratio(
+                y, self.cv, self.ch, self.sd, m.source, m.slack, m.count, *m.compiled, self.r, self.mu,
+                *self.parts, lo, hi,
+            )
+        )  # fmt: skip
 
     def _slack_factor(self, y: np.ndarray) -> np.ndarray:
         """What turns the slack of down(y) into that of sum(y^2 x), in soft cells."""
@@ -176,6 +181,14 @@ class CpuSystem:
             return rz
         cycled = self._cycle()
         return cycled if cycled >= 0.5 * rz else float("nan")  # the cycle is never weaker than its smoother
+
+    @property
+    def ease(self) -> float:
+        return solver.EASE if self.hierarchy else 1.0
+
+    def half_step(self, rz: float, beta: float) -> None:
+        if self.hierarchy and rz > 0:
+            self.alpha = self.divide(rz, self.direction(beta))
 
     def descend(self, rz: float, target: float, limit: int) -> tuple[float, int]:
         """Conjugate gradients: in one compiled call, or pass by pass where threads share the image."""
@@ -319,6 +332,7 @@ class CpuSystem:
         """Take y (changed in place) as the present state of `ratio`."""
         self.y = y
         self.best = y.copy()
+        self.drift = float("inf")
 
     def linearise(self, as_shift: bool = False) -> float:
         self.relative = not as_shift
@@ -326,16 +340,22 @@ class CpuSystem:
             self.assemble(None)
             self.shift_residual(self.y)
             return self.begin()
-        self.assemble(self.y, newton=True)
+        if self.drift < STILL:
+            self._newton_residual(self.y)
+        else:
+            self.assemble(self.y, newton=True)
+            self.drift = 0.0
         return self.begin()
 
     def retract(self) -> None:
         x = self._settle()
-        self._rows(lambda lo, hi: _numba_values.retract(self.y, x, self.sd, self.relative, lo, hi))
+        steps = self._rows(lambda lo, hi: _numba_values.retract(self.y, x, self.sd, self.relative, lo, hi))
+        self.drift = self.drift + max(steps) if self.relative else float("inf")
         self.adjust(self.y)
 
     def halve(self, where: bool) -> None:
         if where:
+            self.drift = float("inf")
             np.sqrt(self.y * self.best, out=self.y)
             self.adjust(self.y)
 
@@ -344,6 +364,7 @@ class CpuSystem:
             self.best[:] = self.y
 
     def recall(self) -> None:
+        self.drift = float("inf")
         self.y[:] = self.best
 
     def adjoint_residual(self, a: np.ndarray, v: np.ndarray) -> float:

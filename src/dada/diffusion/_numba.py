@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import accumulate, compiled, expand, reduce
+from ._numba_rows import BORDER, accumulate, aligned, bordered, compiled, expand, reduce
 
 
 @compiled
@@ -238,8 +238,8 @@ def update(r, q, g, alpha, fold, s1, rows, cols, lo, hi):
     """
     W = r.shape[1]
     a = r.dtype.type(alpha)
-    total = np.empty(W, r.dtype)
-    take = np.empty(W, r.dtype)
+    total = aligned(W, r.dtype)
+    take = aligned(W, r.dtype)
     squares = 0.0
     for block in range(lo, hi):
         total[:] = 0
@@ -258,9 +258,9 @@ def update(r, q, g, alpha, fold, s1, rows, cols, lo, hi):
 
 @compiled
 def _direction_row(src, g, i, kappa, b, old, out):
-    """Row i of src - g kappa + b p, with `old` for row i of p, into a row with a border of one."""
+    """Row i of src - g kappa + b p, with `old` for row i of p, into a row with a border."""
     for j in range(src.shape[1]):
-        out[j + 1] = src[i, j] - g[i, j] * kappa[j] + b * old[j]
+        out[j + BORDER] = src[i, j] - g[i, j] * kappa[j] + b * old[j]
 
 
 @compiled
@@ -270,7 +270,7 @@ def _next_row(src, g, i, kappa, a, b, p, x, out):
         x[i, j] += a * p[i, j]
     for j in range(src.shape[1]):
         value = src[i, j] - g[i, j] * kappa[j] + b * p[i, j]
-        out[j + 1] = value
+        out[j + BORDER] = value
         p[i, j] = value
 
 
@@ -284,11 +284,11 @@ def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edg
     H, W = src.shape
     a = src.dtype.type(alpha)
     b = src.dtype.type(beta)
-    above = np.zeros(W + 2, src.dtype)
-    here = np.zeros(W + 2, src.dtype)
-    below = np.zeros(W + 2, src.dtype)
-    take = np.empty(W, src.dtype)
-    push = np.empty(W, src.dtype)
+    above = bordered(W, src.dtype)
+    here = bordered(W, src.dtype)
+    below = bordered(W, src.dtype)
+    take = aligned(W, src.dtype)
+    push = aligned(W, src.dtype)
     product = 0.0
     first, last = rows[lo], rows[hi] - 1
     if first > 0:
@@ -311,15 +311,16 @@ def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edg
                     _next_row(src, g, i + 1, take, a, b, p, x, below)
             # two short loops: with more arrays in one, the compiler gives up on telling them apart
             for j in range(W):
-                q[i, j] = here[j + 1] - wh[i, j] * here[j] - wh[i, j + 1] * here[j + 2]
+                side = wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
+                q[i, j] = here[j + BORDER] - side
             if has_along:
                 for j in range(W):
                     q[i, j] += g[i, j] * push[j]
             part = src.dtype.type(0)
             for j in range(W):
-                flow = q[i, j] - wv[i, j] * above[j + 1] - wv[i + 1, j] * below[j + 1]
+                flow = q[i, j] - wv[i, j] * above[j + BORDER] - wv[i + 1, j] * below[j + BORDER]
                 q[i, j] = flow
-                part += here[j + 1] * flow
+                part += here[j + BORDER] * flow
             product += part
             above, here, below = here, below, above
     return product

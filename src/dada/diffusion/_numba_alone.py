@@ -162,6 +162,9 @@ def descend(system, levels, rz, target, limit, eps, omega):
         rz = new
         count += 1
         if not rz < 1e4 * best:
-            break
+            return rz, count, alpha
         best = min(best, rz)
+    if levels is not None and count > 0 and rz > 0:  # one step more, of which the costly part, the cycle, is left out
+        energy = _next_direction(system, system.t, levels.kappa3, alpha, beta)
+        alpha = rz / energy if energy > 0 else 0.0
     return rz, count, alpha

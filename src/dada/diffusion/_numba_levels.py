@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import compiled, expand, reduce
+from ._numba_rows import BORDER, aligned, bordered, compiled, expand, reduce
 
 
 @compiled
@@ -89,9 +89,9 @@ def cell_inverse(g, slack, rows, cols, inverse):
 
 @compiled
 def _smoothed_row(r, g, i, take, omega, out):
-    """Row i of omega (r - g kappa), into a row with a border of one."""
+    """Row i of omega (r - g kappa), into a row with a border."""
     for j in range(r.shape[1]):
-        out[j + 1] = omega * (r[i, j] - g[i, j] * take[j])
+        out[j + BORDER] = omega * (r[i, j] - g[i, j] * take[j])
 
 
 @compiled
@@ -99,11 +99,11 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
     """Smooth once from zero, and sum what is left of the residual over the groups of block rows lo..hi."""
     H, W = r.shape
     om = r.dtype.type(omega)
-    above = np.zeros(W + 2, r.dtype)
-    here = np.zeros(W + 2, r.dtype)
-    below = np.zeros(W + 2, r.dtype)
-    take = np.empty(W, r.dtype)
-    line = np.zeros(W, r.dtype)
+    above = bordered(W, r.dtype)
+    here = bordered(W, r.dtype)
+    below = bordered(W, r.dtype)
+    take = aligned(W, r.dtype)
+    line = aligned(W, r.dtype)
     rest = r.dtype.type(1) - om
     first = rows[lo]
     group = np.searchsorted(prow, first, side="right") - 1
@@ -121,20 +121,38 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
                     expand(kappa, block + 1, cols, take)
                 _smoothed_row(r, g, i + 1, take, om, below)
             for j in range(W):  # r - omega g kappa - here is (1 - omega) r
-                left = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1]
-                left += rest * r[i, j] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
+                left = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
+                left += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1] + rest * r[i, j]
                 line[j] += sd[i, j] * left
             if i + 1 == prow[group + 1]:
-                reduce(line, pcol, r_c, group)
-                for J in range(r_c.shape[1]):
-                    r_c[group, J] *= isd_c[group, J]
+                _reduce_scaled(line, pcol, isd_c, group, r_c)
                 line[:] = 0
                 group += 1
             above, here, below = here, below, above
 
 
 @compiled
+def _reduce_scaled(line, pcol, isd_c, group, r_c):
+    """Row `group` of r_c: sums of a row of pixels over groups, times isd_c."""
+    n = r_c.shape[1]
+    if line.shape[0] == 2 * n:  # pairs: in one go
+        for J in range(n):
+            r_c[group, J] = (line[2 * J] + line[2 * J + 1]) * isd_c[group, J]
+        return
+    reduce(line, pcol, r_c, group)
+    for J in range(n):
+        r_c[group, J] *= isd_c[group, J]
+
+
+@compiled
 def _coarse_row(z_c, isd_c, group, pcol, scratch, out):
+    """Row `group` of z_c isd_c, copied to the pixels of each group."""
+    if out.shape[0] == 2 * z_c.shape[1]:  # pairs: in one go
+        for J in range(z_c.shape[1]):
+            value = z_c[group, J] * isd_c[group, J]
+            out[2 * J] = value
+            out[2 * J + 1] = value
+        return
     for J in range(z_c.shape[1]):
         scratch[0, J] = z_c[group, J] * isd_c[group, J]
     expand(scratch, 0, pcol, out)
@@ -149,16 +167,16 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
     """
     H, W = r.shape
     om = r.dtype.type(omega)
-    above = np.zeros(W + 2, r.dtype)
-    here = np.zeros(W + 2, r.dtype)
-    below = np.zeros(W + 2, r.dtype)
-    take = np.empty(W, r.dtype)
-    push = np.empty(W, r.dtype)
-    more = np.empty(W, r.dtype)
-    coarse = np.empty(W, r.dtype)
+    above = bordered(W, r.dtype)
+    here = bordered(W, r.dtype)
+    below = bordered(W, r.dtype)
+    take = aligned(W, r.dtype)
+    push = aligned(W, r.dtype)
+    more = aligned(W, r.dtype)
+    coarse = aligned(W, r.dtype)
     scratch = np.empty((1, z_c.shape[1]), r.dtype)
-    total = np.empty(W, r.dtype)
-    left = np.empty(W, r.dtype)
+    total = aligned(W, r.dtype)
+    left = aligned(W, r.dtype)
     product = 0.0
     first = rows[lo]
     group = np.searchsorted(prow, first, side="right") - 1
@@ -167,12 +185,12 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
         _coarse_row(z_c, isd_c, np.searchsorted(prow, first - 1, side="right") - 1, pcol, scratch, coarse)
         _smoothed_row(r, g, first - 1, take, om, above)
         for j in range(W):
-            above[j + 1] += sd[first - 1, j] * coarse[j]
+            above[j + BORDER] += sd[first - 1, j] * coarse[j]
     expand(kappa, lo, cols, take)
     _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
     _smoothed_row(r, g, first, take, om, here)
     for j in range(W):
-        here[j + 1] += sd[first, j] * coarse[j]
+        here[j + BORDER] += sd[first, j] * coarse[j]
     for block in range(lo, hi):
         expand(kappa, block, cols, push)
         expand(extra, block, cols, more)
@@ -189,17 +207,18 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
                     group += 1
                     _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
                 for j in range(W):
-                    below[j + 1] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
+                    below[j + BORDER] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
             for j in range(W):
-                flow = wv[i, j] * above[j + 1] + wv[i + 1, j] * below[j + 1]
-                left[j] = flow + r[i, j] - here[j + 1] + wh[i, j] * here[j] + wh[i, j + 1] * here[j + 2]
+                flow = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
+                flow += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
+                left[j] = flow + r[i, j] - here[j + BORDER]
             for j in range(W):
                 value = left[j] - g[i, j] * push[j]
                 left[j] = value
                 total[j] += g[i, j] * value
             part = r.dtype.type(0)
             for j in range(W):
-                value = here[j + 1] + om * left[j]
+                value = here[j + BORDER] + om * left[j]
                 t[i, j] = value
                 part += r[i, j] * value
             product += part
@@ -331,7 +350,7 @@ def whole_cycle(
 @compiled
 def cell_kappa(r, g, s, inverse, kappa, rows, cols, lo, hi):
     """s = block sums of g r and kappa = s / (slack + s0), for block rows lo..hi."""
-    total = np.empty(r.shape[1], r.dtype)
+    total = aligned(r.shape[1], r.dtype)
     for block in range(lo, hi):
         total[:] = 0
         for i in range(rows[block], rows[block + 1]):
@@ -345,7 +364,7 @@ def cell_kappa(r, g, s, inverse, kappa, rows, cols, lo, hi):
 @compiled
 def take_out(t, g, kappa, rows, cols, lo, hi):
     """t -= g kappa, for block rows lo..hi."""
-    take = np.empty(t.shape[1], t.dtype)
+    take = aligned(t.shape[1], t.dtype)
     for block in range(lo, hi):
         expand(kappa, block, cols, take)
         for i in range(rows[block], rows[block + 1]):
@@ -358,7 +377,7 @@ def _single_smoothing(r, g, kappa, omega, rows, cols, t, multiplier):
     """The coarsest level: one smoothing step from zero."""
     W = r.shape[1]
     om = r.dtype.type(omega)
-    take = np.empty(W, r.dtype)
+    take = aligned(W, r.dtype)
     for block in range(kappa.shape[0]):
         expand(kappa, block, cols, take)
         for cell in range(kappa.shape[1]):

@@ -5,9 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
 compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+
+
+LINE = 64  # bytes that a cache holds together: numbers that begin there are read and written fastest
+BORDER = 16  # numbers before and after a row, of which the nearest stand for neighbours beyond the image: a line, or two
+
+
+@compiled
+def aligned(width, kind):
+    """A row of zeros that begins at a line of the cache."""
+    row = np.zeros(width + LINE // 4, kind)
+    skip = (-row.ctypes.data) % LINE // row.itemsize
+    return row[skip : skip + width]
+
+
+@compiled
+def bordered(width, kind):
+    """The same with a border on either side."""
+    return aligned(width + 2 * BORDER, kind)
 
 
 @compiled

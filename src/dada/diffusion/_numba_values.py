@@ -12,17 +12,21 @@ from ._numba_rows import accumulate, compiled, reduce
 def retract(y, x, sd, relative, lo, hi):
     """y *= 1 + u on pixel rows lo..hi, u = x / sd, a change relative to y (or, if not `relative`, to be divided by it).
 
-    Below -1/2 the factor goes on as -1 / (4 u), so y stays positive.
+    Below -1/2 the factor goes on as -1 / (4 u), so y stays positive. Returns the largest |u|.
     """
+    W = y.shape[1]
+    largest = np.zeros(W, y.dtype)
     one = y.dtype.type(1)
     quarter = y.dtype.type(0.25)
     half = y.dtype.type(0.5)
     tiny = y.dtype.type(1e-30)
     for i in range(lo, hi):
-        for j in range(y.shape[1]):
+        for j in range(W):
             u = x[i, j] / (sd[i, j] if relative else sd[i, j] * y[i, j])
             value = y[i, j] * (one + u if u > -half else quarter / max(-u, half))
             y[i, j] = value if value > tiny else tiny
+            largest[j] = largest[j] if abs(u) < largest[j] else abs(u)
+    return largest.max()
 
 
 @compiled

@@ -130,6 +130,15 @@ class TorchSystem:
     def descend(self, rz: Tensor, target: Tensor, limit: int) -> tuple[Tensor, Tensor]:
         return solver.conjugate_gradients(self, rz, target, limit)
 
+    @property
+    def ease(self) -> float:
+        return solver.EASE if self.grids else 1.0
+
+    def half_step(self, rz: Tensor, beta: Tensor) -> None:
+        if self.grids:
+            alpha = self.divide(rz, self.direction(beta))
+            self.x = self.x + torch.where(rz > 0, alpha, 0.0)[:, None, None] * self.p
+
     def step(self, alpha: Tensor) -> Tensor:
         a = alpha[:, None, None]
         self.x = self.x + a * self.p

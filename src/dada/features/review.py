@@ -22,7 +22,7 @@ from .light import Decoder, Residual, keep_variance
 Kind = Literal["near", "wide", "deep"]
 WIDTH = 32  # channels inside
 NEAR = (1, 1)  # dilations of the convolutions after the first
-FAR = (2, 4)  # and of those that follow in a wide review: it sees 46 pixels instead of 22
+FAR = (2, 4)  # and of those that follow in a wide or deep review: it sees 46 pixels instead of 22
 DEEP = (64, 96, 128)  # channels of a deep review at 1/4, 1/8 and 1/16 of the resolution
 AROUND = 5  # side of the window whose mean a pixel is compared with, in stacks of 2 x 2
 SMALL = 0.1  # differences to it that are large enough to count by their logarithm, in deviations of the source
@@ -41,13 +41,13 @@ class Review(nn.Module):
 
         Args:
             in_channels: of what is known of a pixel beside the result.
-            kind: "near" sees 22 pixels; "wide" has two more convolutions and sees 46; "deep" has a U-Net instead and
-                sees how the measurements hold the result (`hold`). What either adds starts as doing nothing.
+            kind: "near" sees 22 pixels; "wide" has two more convolutions and sees 46; "deep" has a U-Net after these
+                and sees how the measurements hold the result (`hold`). What either adds starts as doing nothing.
         """
         super().__init__()
         self.known = nn.Conv2d(4 * in_channels, WIDTH, 1)
         self.seen = nn.Conv2d(3 * 4, WIDTH, 3, padding=1, bias=False)
-        self.more = nn.Sequential(*(Residual(WIDTH, dilation) for dilation in NEAR + FAR * (kind == "wide")))
+        self.more = nn.Sequential(*(Residual(WIDTH, dilation) for dilation in NEAR + FAR * (kind != "near")))
         self.out = nn.Conv2d(WIDTH, 4 * SAID, 1)
         self.felt = nn.Conv2d(HOLD * 4, WIDTH, 3, padding=1, bias=False) if kind == "deep" else None
         self.around = Around() if kind == "deep" else None
