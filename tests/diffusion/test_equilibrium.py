@@ -265,6 +265,56 @@ def test_bands_of_a_large_image_give_what_one_thread_gives(monkeypatch, adjust, 
     assert abs(banded.iterations - alone.iterations) <= 0.05 * alone.iterations  # sums are rounded in another order
 
 
+@pytest.mark.parametrize("factor", [4, 32])
+def test_a_newton_system_is_kept_while_little_changes(monkeypatch, factor):
+    from dada.diffusion import _cpu_system
+
+    source, c = random_problem((96, 96), (96 // factor, 96 // factor), low=2.0, high=2.2)
+    built, solutions = [], {}
+    assemble = _cpu_system.CpuSystem.assemble
+    monkeypatch.setattr(
+        _cpu_system.CpuSystem, "assemble", lambda *given, **named: built.append(1) or assemble(*given, **named)
+    )
+    for still in (0.0, _cpu_system.STILL):
+        monkeypatch.setattr(_cpu_system, "STILL", still)
+        built.clear()
+        solutions[still] = (equilibrium(source, c, tolerance=1e-9), len(built))
+    (anew, many), (kept, few) = solutions.values()
+    assert few < many
+    assert kept.converged.all()
+    torch.testing.assert_close(kept.values, anew.values, rtol=0, atol=1e-8)
+
+
+def test_the_half_step_after_the_last_cycle_brings_the_result_nearer(monkeypatch):
+    from dada.diffusion import engine
+    from dada.diffusion._cpu_system import CpuSystem
+
+    source, c = random_problem((128, 96), (4, 3))
+    true = equilibrium(source, c, adjust="shift", tolerance=1e-10).values
+    monkeypatch.setattr(engine, "LARGE", 1)  # bands run the plain loop, from which it can be taken
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        whole = equilibrium(source, c, adjust="shift")
+        monkeypatch.setattr(CpuSystem, "half_step", lambda *_: None)
+        less = equilibrium(source, c, adjust="shift")
+    finally:
+        torch.set_num_threads(before)
+    assert whole.iterations == less.iterations
+    assert (whole.values - true).square().mean() < 0.9 * (less.values - true).square().mean()
+
+
+def test_arrays_begin_at_lines_of_the_cache_each_at_its_own():
+    from dada.diffusion._levels import PAGE, aligned
+    from dada.diffusion._numba_rows import LINE
+
+    arrays = [aligned((33, 7), kind) for kind in ("float32", "float64") for _ in range(5)]
+    places = [array.ctypes.data % PAGE for array in arrays]
+    assert all(place % LINE == 0 for place in places)
+    assert len(set(places)) == len(places)
+    assert all(array.shape == (33, 7) and array.flags.c_contiguous and not array.any() for array in arrays)
+
+
 def test_mistakes_are_named():
     source, c = random_problem((8, 8), (2, 2))
     cases = [

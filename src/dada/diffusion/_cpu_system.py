@@ -183,8 +183,8 @@ class CpuSystem:
         return cycled if cycled >= 0.5 * rz else float("nan")  # the cycle is never weaker than its smoother
 
     @property
-    def ease(self) -> float:
-        return solver.EASE if self.hierarchy else 1.0
+    def reduction(self) -> float:
+        return solver.CYCLE_REDUCTION if self.hierarchy else solver.INNER_REDUCTION
 
     def half_step(self, rz: float, beta: float) -> None:
         if self.hierarchy and rz > 0:

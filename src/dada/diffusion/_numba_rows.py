@@ -12,7 +12,7 @@ compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contrac
 
 
 LINE = 64  # bytes that a cache holds together: numbers that begin there are read and written fastest
-BORDER = 16  # numbers before and after a row, of which the nearest stand for neighbours beyond the image: a line, or two
+BORDER = 16  # numbers before and after a row, a line or two: the nearest stand for neighbours beyond the image
 
 
 @compiled

@@ -131,8 +131,8 @@ class TorchSystem:
         return solver.conjugate_gradients(self, rz, target, limit)
 
     @property
-    def ease(self) -> float:
-        return solver.EASE if self.grids else 1.0
+    def reduction(self) -> float:
+        return solver.CYCLE_REDUCTION if self.grids else solver.INNER_REDUCTION
 
     def half_step(self, rz: Tensor, beta: Tensor) -> None:
         if self.grids:

@@ -32,9 +32,9 @@ construction. Freezing mu y instead, in y itself, diverges where S varies by mor
 neighbouring cells. From a start far away the first step is that of `shift`, which is convex; r'z may rise for a
 step, since the adjustment stirs up short waves that the next step smooths in a few iterations.
 
-Two things save time. A Newton system is kept while no pixel has changed by more than a few percent since it was built: only
-its right-hand side is new. And conjugate gradients with a V-cycle end with a step whose residual nobody needs, and
-which therefore takes a fifth of the time of the others (`half_step`).
+Two things save time. On the CPU a Newton system is kept while no pixel has changed by more than a few percent since it
+was built: only its right-hand side is new. And conjugate gradients with a V-cycle end with a step whose residual
+nobody needs, and which therefore takes a fifth of the time of the others (`half_step`).
 
 **The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
 `tolerance` times the same norm of the nearest-neighbour image up(S): a measure that does not depend on the start.
@@ -48,9 +48,9 @@ from typing import Any, Protocol
 from .solution import ConvergenceWarning
 
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
-INNER_MARGIN = 0.25  # of the target, below which a Newton step aims: or one more would follow
+CYCLE_REDUCTION = 0.12  # the same where `half_step` follows, which takes it further
+INNER_MARGIN = 0.45  # of the target, below which a Newton step aims: or one more would follow
 INNER_LIMIT = 200  # iterations within one Newton step
-EASE = 1.4  # r'z above the aim at which a Newton step may end where `half_step` follows, which takes it below
 ROUNDS = 60
 FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
 NARROW = 1.2  # ... unless the source varies by less than this factor: Newton then succeeds from anywhere near
@@ -64,7 +64,10 @@ Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms 
 class System(Protocol):
     """A saddle system and the state of its solution: compiled, for one image (_cpu_system.py), or torch, for many."""
 
-    ease: float  # EASE where `half_step` does something, else 1
+    @property
+    def reduction(self) -> float:
+        """Of the residual in a Newton step: CYCLE_REDUCTION where `half_step` does something, else INNER_REDUCTION."""
+        ...
 
     # -- conjugate gradients
     def begin(self) -> Scalar:
@@ -199,9 +202,9 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
     if not system.any((rz > target) | (rz != rz)):
         return rz, spent
     for _ in range(ROUNDS):
-        inner = system.most(INNER_MARGIN * target, INNER_REDUCTION**2 * rz)
+        inner = system.most(INNER_MARGIN * target, system.reduction**2 * rz)
         left = max(1, limit - int(system.top(spent)))
-        spent = spent + system.descend(rz, system.ease * inner, min(INNER_LIMIT, left))[1]
+        spent = spent + system.descend(rz, inner, min(INNER_LIMIT, left))[1]
         system.retract()
         rz = system.linearise()
         for _ in range(HALVINGS):
@@ -260,7 +263,7 @@ def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limi
         if not system.any((rz > target) & (rz <= 100 * best) & (spent < limit)):
             break
         best = system.least(best, rz)
-        inner = system.most(INNER_MARGIN * target, INNER_REDUCTION**2 * rz)
+        inner = system.most(INNER_MARGIN * target, system.reduction**2 * rz)
         _, count = system.descend(rz, inner, limit)
         spent = spent + count
         system.add_adjoint(a)
