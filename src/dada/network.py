@@ -52,7 +52,7 @@ class DadaConfig:
         sees: where it enters: "coefficients" adds it to the features of Eq. 2 with a learned weight for each round, so
             that the network runs once; "review" does that too, and has a small network look at the result and change
             each pixel's weight and coefficients; "features" gives it to the network, which runs again for each round.
-        review: which one: "near" sees 22 pixels, "wide" 46, "deep" some 120, and also how hard each measurement pulls
+        review: which one: "near" sees 22 pixels, "wide" 46, "deep" some 150, and also how hard each measurement pulls
             at the result.
         adjust: "ratio" (Eq. 3), "shift" for any values, or "auto": ratio for images that are positive.
         method: "equilibrium", or "iterate" for the paper's loop.
