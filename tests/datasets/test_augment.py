@@ -42,9 +42,10 @@ class TestMotion:
         assert 160 < sum(flipped) < 240
 
     @pytest.mark.parametrize("zoom", [(1, 1), (0.6, 0.6), (1.7, 1.7)])
+    @pytest.mark.parametrize("smooth", [False, True])
     @pytest.mark.parametrize("seed", range(4))
-    def test_outlines_of_guide_and_target_stay_together(self, seed, zoom):
-        moved = Augmentation(zoom=zoom)(disc(), np.random.default_rng(seed))
+    def test_outlines_of_guide_and_target_stay_together(self, seed, zoom, smooth):
+        moved = Augmentation(zoom=zoom, smooth=smooth)(disc(), np.random.default_rng(seed))
         inside = moved.guide[..., 0] > 127
         differs = (inside != (moved.target == 1000)) & moved.valid
         assert differs.sum() < 0.02 * inside.sum()
@@ -52,8 +53,18 @@ class TestMotion:
     @pytest.mark.parametrize("seed", range(4))
     def test_no_depth_is_invented(self, seed):
         rng = np.random.default_rng(seed)
-        for moved in (STRONG(disc(), rng), STRONG.crop(disc(), rng, 64)):
-            assert set(np.unique(moved.target[moved.valid])) <= {1000, 3000}
+        for augmentation in (STRONG, replace(STRONG, smooth=True)):
+            for moved in (augmentation(disc(), rng), augmentation.crop(disc(), rng, 64)):
+                assert set(np.unique(moved.target[moved.valid])) <= {1000, 3000}
+
+    @pytest.mark.parametrize("rotation", [0.0, 15.0])
+    def test_smooth_outlines_lie_nearer_to_those_of_the_guide(self, rotation):
+        missed = []
+        for smooth in (False, True):
+            augmentation = Augmentation(rotation=rotation, zoom=(3, 3), smooth=smooth)
+            moved = augmentation(disc(), np.random.default_rng(1))
+            missed.append((((moved.guide[..., 0] > 127) != (moved.target == 1000)) & moved.valid).sum())
+        assert missed[1] < 0.6 * missed[0]
 
     def test_beyond_the_border_nothing_is_known_and_the_guide_reflected(self, make_pair):
         turned = Augmentation(flip=0)(make_pair(200, 200), np.random.default_rng(0))

@@ -314,6 +314,28 @@ def test_the_bench_adjusts_and_keeps_above_zero_as_upsample_does(model, low, hig
     torch.testing.assert_close(down(result, (8, 12)), sample.source, rtol=0, atol=1e-4 * high)
 
 
+def test_weights_in_a_file_run_as_the_same_model_by_its_name(tmp_path):
+    """As in `dada.upsample`: from the same start, kept above zero; a name of the method asks for the network alone."""
+    from dada.default import WEIGHTS
+
+    truth = torch.full((1, 1, 64, 96), 30.0)
+    truth[..., 9:40, 7:60] = 0.0
+    guide = torch.rand(1, 3, 64, 96, generator=torch.manual_seed(0))
+    sample = make_sample(guide, truth, torch.ones_like(truth, dtype=torch.bool), 8, interpolation="torch")
+    by_name, by_file = (resolve(text).method(sample) for text in ("learned", str(WEIGHTS)))
+    torch.testing.assert_close(by_file, by_name)
+    assert by_file.min() >= 0
+    with torch.no_grad():
+        assert resolve(f"dada:{WEIGHTS}").method(sample).min() < 0
+
+
+def test_a_sample_without_a_valid_cell_is_named():
+    guide, truth = torch.rand(1, 3, 16, 16), torch.ones(1, 1, 16, 16)
+    sample = make_sample(guide, truth, torch.zeros_like(truth, dtype=torch.bool), 4, names=("dark",))
+    with pytest.raises(InputError, match="dark: there is no valid source cell"):
+        resolve("none").method(sample)
+
+
 # ---- fingerprints ------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from dada.datasets.crops import SIZE, draw_place, resize_guide, resize_target, unit_guide, validity
 from dada.datasets.pair import Pair
+from dada.datasets.snap import snap
 from dada.errors import InputError
 
 LUMA = np.array([0.299, 0.587, 0.114])  # weights of red, green and blue in brightness (ITU-R BT.601)
@@ -22,13 +23,14 @@ MARGIN = 2  # pixels around a window, for interpolation
 class Augmentation:
     """Strengths of random changes; the defaults are the paper's. 0 turns a change off.
 
-    The target takes the nearest pixel, so that no depth arises that no surface has, and is NaN beyond its borders; the
-    guide is interpolated, and reflected there. Nothing but the generator decides what is drawn.
+    The target takes the nearest pixel or one beside it, so that no depth arises that no surface has, and is NaN beyond
+    its borders; the guide is interpolated, and reflected there. Nothing but the generator decides what is drawn.
 
     Attributes:
         flip: chance of mirroring left and right.
         rotation: at most so many degrees either way.
         zoom: least and greatest scale, drawn evenly in its logarithm.
+        smooth: whether outlines of targets that are zoomed or turned are smooth instead of stairs; see `snap.py`.
         brightness: at most so much is added or taken, of a range of 1.
         contrast: distances from the mean grow or shrink by at most this share.
         saturation: distances from grey grow or shrink by at most this share (guides of 3 bands).
@@ -41,6 +43,7 @@ class Augmentation:
     flip: float = 0.5
     rotation: float = 15.0
     zoom: tuple[float, float] = (1.0, 1.0)
+    smooth: bool = False
     brightness: float = 0.0
     contrast: float = 0.0
     saturation: float = 0.0
@@ -116,7 +119,7 @@ class Augmentation:
         flip = rng.random() < self.flip
         degrees = rng.uniform(-self.rotation, self.rotation)
         low, high = self.zoom
-        return Motion(bool(flip), degrees, math.exp(rng.uniform(math.log(low), math.log(high))))
+        return Motion(bool(flip), degrees, math.exp(rng.uniform(math.log(low), math.log(high))), self.smooth)
 
 
 def raised(pair: Pair, power: float) -> Pair:
@@ -142,6 +145,7 @@ class Motion:
     flip: bool
     degrees: float
     scale: float
+    smooth: bool = False
 
     def whole(self, image: np.ndarray) -> np.ndarray:
         """Move an image about its centre."""
@@ -161,9 +165,9 @@ class Motion:
         fine = _scaled(image, self.scale)
         ratio = np.array(fine) / image.shape[:2]
         if self.degrees == 0:
-            moved = _window(_resized(image, fine), centre * ratio, size)
+            moved = _window(_resized(image, fine, self.smooth), centre * ratio, size)
         elif image.ndim == 2:  # zoomed and turned in one go: the nearest of the nearest is not always the nearest
-            moved = _warped(image, self._matrix(centre, size, 1 / ratio), size)
+            moved = (snap if self.smooth else _warped)(image, self._matrix(centre, size, 1 / ratio), size)
         else:
             moved = _warped(_resized(image, fine), self._matrix(centre * ratio, size, np.ones(2)), size)
         return np.ascontiguousarray(moved[:, ::-1] if self.flip else moved)
@@ -195,9 +199,12 @@ def _scaled(image: np.ndarray, scale: float) -> tuple[int, int]:
     return max(1, round(image.shape[0] * scale)), max(1, round(image.shape[1] * scale))
 
 
-def _resized(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def _resized(image: np.ndarray, size: tuple[int, int], smooth: bool = False) -> np.ndarray:
     if size == image.shape[:2]:
         return image
+    if smooth and image.ndim == 2:
+        (y, x), (rows, cols) = np.array(image.shape) / size, size
+        return snap(image, np.array([[x, 0, (x - 1) / 2], [0, y, (y - 1) / 2]]), (rows, cols))
     return resize_target(image, size) if image.ndim == 2 else resize_guide(image, size)
 
 

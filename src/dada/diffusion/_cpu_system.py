@@ -183,11 +183,11 @@ class CpuSystem:
         return cycled if cycled >= 0.5 * rz else float("nan")  # the cycle is never weaker than its smoother
 
     @property
-    def reduction(self) -> float:
-        return solver.CYCLE_REDUCTION if self.hierarchy else solver.INNER_REDUCTION
+    def cycles(self) -> bool:
+        return self.hierarchy is not None
 
     def half_step(self, rz: float, beta: float) -> None:
-        if self.hierarchy and rz > 0:
+        if self.cycles and rz > 0:
             self.alpha = self.divide(rz, self.direction(beta))
 
     def descend(self, rz: float, target: float, limit: int) -> tuple[float, int]:

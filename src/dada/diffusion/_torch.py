@@ -131,11 +131,11 @@ class TorchSystem:
         return solver.conjugate_gradients(self, rz, target, limit)
 
     @property
-    def reduction(self) -> float:
-        return solver.CYCLE_REDUCTION if self.grids else solver.INNER_REDUCTION
+    def cycles(self) -> bool:
+        return bool(self.grids)
 
     def half_step(self, rz: Tensor, beta: Tensor) -> None:
-        if self.grids:
+        if self.cycles:
             alpha = self.divide(rz, self.direction(beta))
             self.x = self.x + torch.where(rz > 0, alpha, 0.0)[:, None, None] * self.p
 

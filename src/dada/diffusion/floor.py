@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .blocks import block_sum, partition, spread
+from .blocks import partition, spread
 
 ROUNDS = 64  # of finding what stays above the floor; a handful is usual
 
@@ -26,21 +26,31 @@ def not_below(values: Tensor, means: Tensor, floor: float = 0.0) -> Tensor:
     Returns:
         [H, W] of the same dtype.
     """
-    blocks = partition((means.shape[0], means.shape[1]), (values.shape[0], values.shape[1]))
-    touched = block_sum((values < floor).to(torch.float64), blocks) > 0
-    if not bool(touched.any()):
+    below = values < floor
+    if not bool(below.any()):
         return values
-    bound = touched & torch.isfinite(means)
-    over = values.double() - floor
-    total = torch.where(bound, (means.double() - floor) * torch.from_numpy(blocks.area).to(over), 0)
+    cells, size = (means.shape[0], means.shape[1]), (values.shape[0], values.shape[1])
+    owner = spread(torch.arange(means.numel(), device=values.device).reshape(cells), partition(cells, size))
+    touched = torch.zeros(means.numel(), dtype=torch.bool, device=values.device)
+    touched[owner[below]] = True
+    inside = touched[owner]  # only the pixels of these cells are looked at from here on
+    at, over = owner[inside], values[inside].double() - floor
+
+    def sums(part: Tensor) -> Tensor:
+        return over.new_zeros(means.numel()).index_add_(0, at, part)
+
+    mean = means.double().flatten() - floor
+    bound = torch.isfinite(mean)
+    total = torch.where(bound, mean, 0) * sums(torch.ones_like(over))
     above = torch.ones_like(over, dtype=torch.bool)
     tau = torch.zeros_like(total)
     for _ in range(ROUNDS):
-        count = block_sum(above.double(), blocks)
-        tau = torch.where(bound & (count > 0), (block_sum(over * above, blocks) - total) / count.clamp(min=1), tau)
-        now = above & (over > spread(tau, blocks))
+        count = sums(above.double())
+        tau = torch.where(bound & (count > 0), (sums(over * above) - total) / count.clamp(min=1), tau)
+        now = above & (over > tau[at])
         if bool((now == above).all()):
             break
         above = now
-    changed = ((over - spread(tau, blocks)).clamp(min=0) + floor).to(values.dtype)
-    return torch.where(spread(touched, blocks), changed, values)
+    result = values.clone()
+    result[inside] = ((over - tau[at]).clamp(min=0) + floor).to(values.dtype)
+    return result

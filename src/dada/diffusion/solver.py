@@ -48,8 +48,8 @@ from typing import Any, Protocol
 from .solution import ConvergenceWarning
 
 INNER_REDUCTION = 0.05  # of the residual, within one Newton step of `ratio`
-CYCLE_REDUCTION = 0.12  # the same where `half_step` follows, which takes it further
-INNER_MARGIN = 0.45  # of the target, below which a Newton step aims: or one more would follow
+INNER_MARGIN = 0.25  # of the target, below which a Newton step aims: or one more would follow
+CYCLE_REDUCTION, CYCLE_MARGIN = 0.12, 0.45  # the same where `half_step` follows, which takes it further
 INNER_LIMIT = 200  # iterations within one Newton step
 ROUNDS = 60
 FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
@@ -65,8 +65,8 @@ class System(Protocol):
     """A saddle system and the state of its solution: compiled, for one image (_cpu_system.py), or torch, for many."""
 
     @property
-    def reduction(self) -> float:
-        """Of the residual in a Newton step: CYCLE_REDUCTION where `half_step` does something, else INNER_REDUCTION."""
+    def cycles(self) -> bool:
+        """Whether there is a V-cycle, and so a `half_step` that does something."""
         ...
 
     # -- conjugate gradients
@@ -176,7 +176,8 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
         if not system.any(active & (rz < 1e4 * best)):
             return rz, count
         best = system.least(best, rz)
-    system.half_step(rz, beta)
+    if system.any(count > 0):
+        system.half_step(rz, beta)
     return rz, count
 
 
@@ -202,7 +203,7 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
     if not system.any((rz > target) | (rz != rz)):
         return rz, spent
     for _ in range(ROUNDS):
-        inner = system.most(INNER_MARGIN * target, system.reduction**2 * rz)
+        inner = _inner_target(system, rz, target)
         left = max(1, limit - int(system.top(spent)))
         spent = spent + system.descend(rz, inner, min(INNER_LIMIT, left))[1]
         system.retract()
@@ -225,6 +226,12 @@ def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tu
             rz = system.linearise()
     system.recall()
     return best, spent
+
+
+def _inner_target(system: System, rz: Scalar, target: Scalar) -> Scalar:
+    """The r'z at which a Newton step that begins at `rz` may end."""
+    reduction, margin = (CYCLE_REDUCTION, CYCLE_MARGIN) if system.cycles else (INNER_REDUCTION, INNER_MARGIN)
+    return system.most(margin * target, reduction**2 * rz)
 
 
 def far(low: float, high: float, energy: float) -> float:
@@ -263,7 +270,7 @@ def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limi
         if not system.any((rz > target) & (rz <= 100 * best) & (spent < limit)):
             break
         best = system.least(best, rz)
-        inner = system.most(INNER_MARGIN * target, system.reduction**2 * rz)
+        inner = _inner_target(system, rz, target)
         _, count = system.descend(rz, inner, limit)
         spent = spent + count
         system.add_adjoint(a)

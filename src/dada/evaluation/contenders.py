@@ -61,6 +61,8 @@ class Diffusion:
         """Return [B, 1, H, W]; the batch is adjusted, and kept from falling below zero, as by `dada.upsample`."""
         start = initialise(sample.source, sample.source_mask, sample.size, "torch")
         sample = replace(sample, initial=start)
+        if not bool(sample.source_mask.any()):
+            raise InputError(f"{', '.join(sample.names) or 'the sample'}: there is no valid source cell to begin from.")
         low, high = (float(end) for end in sample.source[sample.source_mask].aminmax())
         options: dict[str, Any] = {"mask": sample.source_mask, "tolerance": self.tolerance, "warn": False}
         model = (
@@ -95,7 +97,8 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Contender:
 
     Args:
         text: a method ("gf"), a network with its weights ("fdkn:FILE"), DADA's weights (a file or folder), or a
-            model of `dada upsample` ("default", "none", a JSON file).
+            model of `dada upsample` ("default", "none", a JSON file). Weights that know no unit but the image's own run
+            as in `dada.upsample`, as the default does; "dada:FILE" runs any by the protocol alone.
         settings: such as "pixt.iterations=2000"; those of other methods are passed over.
 
     Raises:
@@ -107,7 +110,11 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Contender:
     if name in METHODS or name in NETWORKS:
         method = load_method(text)
     elif path.suffix in WEIGHTS or path.is_dir():
+        from dada.network import DADA
+
         name, label, method = "dada", f"dada:{path.name}", load_method(f"dada:{text}")
+        if isinstance(method, DADA) and method.config.source == "own":
+            method = Diffusion(method.eval())  # its unit is the image's own: it runs as in `dada.upsample`
     else:
         try:
             model = load_model(text)

@@ -29,6 +29,8 @@ class DataConfig:
     """Changes of each crop: the paper's flips and rotations, or also light, colours, noise and blur of the guide."""
     zoom: tuple[float, float] = (1.0, 1.0)
     """Enlarge by a number between these two, drawn anew each time."""
+    smooth: bool = False
+    """Outlines of targets that are enlarged or turned are smooth, instead of the stairs of the nearest pixel."""
     register: bool = False
     """Move each guide by the part of a pixel by which its edges lie beside those of the target."""
     sensor: float = 0.0

@@ -86,7 +86,7 @@ class _Origin:
         self.dataset = load_dataset(without(text, entry.exclude), split=entry.split)
         if len(self.dataset) == 0:
             raise InputError(f"{text}: there is nothing to train on in split {entry.split!r}.")
-        self.augmentation = replace(AUGMENTATIONS[entry.augment], zoom=entry.zoom)
+        self.augmentation = replace(AUGMENTATIONS[entry.augment], zoom=entry.zoom, smooth=entry.smooth)
         self.sensor = Sensor(share=entry.sensor)
         self.painted: dict[int, Painted] = {}
         self.kept: dict[int, Pair] = {}

@@ -1,0 +1,58 @@
+"""Enlarge and turn a target without inventing depth, and without stairs along its outlines.
+
+The nearest pixel alone makes a stair of every outline: three times enlarged, true edges lie up to one and a half pixels
+beside those of the target, and a network is taught to miss them. Here a place takes that of its four neighbours whose
+value is nearest to their bilinear mean: between two surfaces the outline is where that mean is half-way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+
+def snap(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Sample a target.
+
+    Args:
+        image: (H, W); NaN is a hole. A place with a hole among its neighbours takes the nearest pixel, hole or not.
+        matrix: (2, 3) from places (x, y, 1) of the result to those of the image, pixels at whole numbers.
+        size: of the result, rows and columns.
+
+    Returns:
+        An image of values that the given one has, and NaN beyond its borders.
+    """
+    out = np.empty(size, image.dtype)
+    _snap(np.ascontiguousarray(image), np.ascontiguousarray(matrix, np.float64), out)
+    return out
+
+
+@compiled
+def _snap(image, matrix, out):
+    H, W = image.shape
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            x = matrix[0, 0] * j + matrix[0, 1] * i + matrix[0, 2]
+            y = matrix[1, 0] * j + matrix[1, 1] * i + matrix[1, 2]
+            row, col = int(np.floor(y + 0.5)), int(np.floor(x + 0.5))
+            if row < 0 or row >= H or col < 0 or col >= W:
+                out[i, j] = np.nan
+                continue
+            top, left = int(np.floor(y)), int(np.floor(x))
+            low, right = min(top + 1, H - 1), min(left + 1, W - 1)
+            down, across = y - top, x - left
+            top, left = max(top, 0), max(left, 0)
+            corners = (image[top, left], image[top, right], image[low, left], image[low, right])
+            upper = (1 - across) * corners[0] + across * corners[1]
+            lower = (1 - across) * corners[2] + across * corners[3]
+            mean = (1 - down) * upper + down * lower
+            best = image[row, col]
+            if np.isfinite(mean):
+                for value in corners:
+                    if abs(value - mean) < abs(best - mean):
+                        best = value
+            out[i, j] = best
