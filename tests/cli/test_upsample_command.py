@@ -297,7 +297,7 @@ def test_an_interrupt_ends_quietly(pair, tmp_path):
     subprocess.run([*command, "-o", str(warm), "--method", "iterate", "--steps", "2"], check=True, capture_output=True)
     warm.unlink()
     process = subprocess.Popen(
-        [*command, "--method", "iterate", "--steps", "2000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*command, "--method", "iterate", "--steps", "50000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     time.sleep(4)
     process.send_signal(signal.SIGINT)
