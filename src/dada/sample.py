@@ -151,15 +151,25 @@ def initialise(source: Tensor, mask: Tensor, size: tuple[int, int], interpolatio
     return interpolate(fill(source, mask), size=size, mode="bicubic", align_corners=False)
 
 
-def fill(source: Tensor, mask: Tensor) -> Tensor:
-    """Give invalid cells of [B, 1, h, w] a smooth value: the equilibrium with all coefficients 1."""
-    if bool(mask.all()):
+def within(fine: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+    """Keep each image of [B, 1, H, W] in the range of its valid source cells, which bicubic interpolation leaves."""
+    low = torch.where(mask, source, torch.inf).amin(dim=(-2, -1), keepdim=True)
+    high = torch.where(mask, source, -torch.inf).amax(dim=(-2, -1), keepdim=True)
+    return fine.clamp(low, high)
+
+
+def fill(source: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Give invalid cells of [B, 1, h, w] a smooth value: the equilibrium with all coefficients 1.
+
+    Where a `weight` says how firmly each cell is held, uncertain ones are drawn to their neighbours by it too.
+    """
+    if weight is None and bool(mask.all()):
         return source
     batch, _, h, w = source.shape
     ones = Coefficients(source.new_ones(batch, h - 1, w), source.new_ones(batch, h, w - 1))
     known = mask.flatten(1).any(1)[:, None, None, None]
     filled = equilibrium(
-        source, ones, adjust="shift", mask=mask | ~known, tolerance=1e-3, warn=False
+        source, ones, adjust="shift", mask=mask | ~known, weight=weight, tolerance=1e-3, warn=False
     )  # a start needs no accuracy
     return filled.values
 

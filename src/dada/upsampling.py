@@ -25,7 +25,7 @@ from dada.memory import check_memory, kept_memory
 from dada.model import Model, auto_adjust, least_value, load_model, preferred_adjust, reconsidered
 from dada.registration import MIN_AGREEMENT, edge_agreement
 from dada.result import Report, Result, UpsampleWarning, consistency
-from dada.sample import Sample
+from dada.sample import Sample, fill, within
 
 Adjust = Literal["auto", "ratio", "shift"]
 Solver = Literal["equilibrium", "iterate"]
@@ -152,17 +152,9 @@ def bicubic(source: Tensor, valid: Tensor, size: tuple[int, int], weight: Tensor
         size: H, W.
         weight: [h, w], how firmly each valid cell is held; exactly where not given.
     """
-    values = source[None, None]
-    if weight is not None or not bool(valid.all()):
-        h, w = source.shape
-        ones = Coefficients(values.new_ones(1, h - 1, w), values.new_ones(1, h, w - 1))
-        held = None if weight is None else weight.to(values.dtype)[None, None]
-        filled = equilibrium(
-            values, ones, adjust="shift", mask=valid[None, None], weight=held, tolerance=1e-3, warn=False
-        )  # a start needs no accuracy
-        values = filled.values
-    fine = interpolate(values, size=size, mode="bicubic", align_corners=False)[0, 0]
-    return fine.clamp(source[valid].min(), source[valid].max())
+    cells, mask = source[None, None], valid[None, None]
+    filled = fill(cells, mask, None if weight is None else weight.to(source.dtype)[None, None])
+    return within(interpolate(filled, size=size, mode="bicubic", align_corners=False), cells, mask)[0, 0]
 
 
 # ---- beneath -----------------------------------------------------------------------------------------------

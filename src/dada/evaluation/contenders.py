@@ -19,7 +19,7 @@ from dada.diffusion.floor import not_below
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
 from dada.model import Model, auto_adjust, least_value, load_model, preferred_adjust, reconsidered
-from dada.sample import Method, Sample, initialise
+from dada.sample import Method, Sample, initialise, within
 
 BICUBIC = "bicubic"
 WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors")
@@ -60,7 +60,7 @@ class Diffusion:
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W]; the batch is adjusted, and kept from falling below zero, as by `dada.upsample`."""
         start = initialise(sample.source, sample.source_mask, sample.size, "torch")
-        sample = replace(sample, initial=start)
+        sample = replace(sample, initial=within(start, sample.source, sample.source_mask))
         if not bool(sample.source_mask.any()):
             raise InputError(f"{', '.join(sample.names) or 'the sample'}: there is no valid source cell to begin from.")
         low, high = (float(end) for end in sample.source[sample.source_mask].aminmax())
