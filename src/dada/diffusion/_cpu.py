@@ -48,8 +48,8 @@ def adjoint(
     return flux, vertical, horizontal
 
 
-def misfit(values: Tensor, constraint: Constraint) -> Tensor:
-    """|down(values) - source| in float64, 0 where not measured, [N, h, w]."""
+def misfit(values: Tensor, constraint: Constraint) -> tuple[Tensor, Tensor]:
+    """Largest and mean |down(values) - source| over the measured cells of each image, in float64, [N]."""
     out = np.empty(constraint.source.shape)
     count = constraint.count.double().contiguous().numpy()
     blank = np.zeros((1, 1), np.float32)
@@ -57,7 +57,10 @@ def misfit(values: Tensor, constraint: Constraint) -> Tensor:
         taken = blank if constraint.measured is None else constraint.measured[n].to(values.dtype).numpy()
         has = constraint.measured is not None
         _numba_values.cell_means(image, count[n], taken, has, constraint.blocks.rows, constraint.blocks.cols, out[n])
-    return torch.from_numpy(np.abs(out - constraint.source.detach().double().numpy()) * (count > 0))
+    used = count > 0
+    error = np.abs(out - constraint.source.detach().numpy()) * used
+    largest, mean = error.max(axis=(1, 2)), error.sum(axis=(1, 2)) / used.sum(axis=(1, 2))
+    return torch.from_numpy(largest), torch.from_numpy(mean)
 
 
 def _shift_adjoint(
@@ -147,10 +150,7 @@ def _nearest_energy(system: CpuSystem) -> float:
     m = system.measurement
     used = m.count > 0
     filled = np.where(used, m.source, m.source[used].mean())
-    rows, cols = m.blocks.rows, m.blocks.cols
-    across = np.repeat(np.diff(filled, axis=0) ** 2, np.diff(cols), axis=1)
-    along = np.repeat(np.diff(filled, axis=1) ** 2, np.diff(rows), axis=0)
-    return float((system.cv[rows[1:-1] - 1] * across).sum() + (system.ch[:, cols[1:-1] - 1] * along).sum())
+    return _numba_values.nearest_energy(filled, system.cv, system.ch, m.blocks.rows, m.blocks.cols)
 
 
 def _energy(system: CpuSystem, y: np.ndarray) -> float:

@@ -77,8 +77,8 @@ class CpuSystem:
         H, W = blocks.target_size
         self.cells = blocks.source_size
         self.parts = blocks.rows, blocks.cols
-        bands = np.linspace(0, self.cells[0], min(threads, self.cells[0]) + 1).astype(int).tolist()
-        self.pairs = list(pairwise(bands))
+        bands = min(threads, self.cells[0])
+        self.pairs = list(pairwise(self.cells[0] * band // bands for band in range(bands + 1)))
         self.order = {lo: band for band, (lo, _) in enumerate(self.pairs)}
         self.pool = pool if len(self.pairs) > 1 else None
         kind = cv.dtype

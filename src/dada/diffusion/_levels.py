@@ -65,8 +65,13 @@ def _pair_within(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
     """Whether a V-cycle will be faster than plain Jacobi; `hard` is [h, w] bool."""
-    side = max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max())
-    return bool(max(side, side * _widest(~hard)) >= WIDE)
+    side = _widest_block(blocks)
+    return side >= WIDE or (not hard.all() and side * _widest(~hard) >= WIDE)
+
+
+@lru_cache(maxsize=32)
+def _widest_block(blocks: Blocks) -> int:
+    return int(max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max()))
 
 
 def _widest(region: np.ndarray) -> int:

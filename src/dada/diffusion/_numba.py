@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import BORDER, accumulate, aligned, bordered, compiled, expand, reduce
+from ._numba_rows import BORDER, accumulate, aligned, arrays_apart, bordered, compiled, expand, reduce
 
 
 @compiled
@@ -23,6 +23,7 @@ def weigh(cv, ch, y, scaled, wv, wh, sd, lo, hi):
 
     sd receives the diagonal. A row owns the edges below it.
     """
+    arrays_apart()
     H, W = sd.shape
     if lo == 0:
         for j in range(W):
@@ -64,6 +65,7 @@ def root(sd, count, share, tiny, rows, cols, lo, hi):
     In a measured block no entry stays below `share` of the largest: a pixel with hardly any edge would otherwise
     dominate the constraint by more digits than there are. Elsewhere only zero is kept away from.
     """
+    arrays_apart()
     W = sd.shape[1]
     line = np.empty(W, sd.dtype)
     least = np.empty((1, count.shape[1]))
@@ -87,18 +89,25 @@ def root(sd, count, share, tiny, rows, cols, lo, hi):
 @compiled
 def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, lo, hi):
     """Scale the weights of block rows lo..hi to a unit diagonal; fill g (m / sd, or m y^2 / sd), its square sums s0."""
+    arrays_apart()
     H, W = sd.shape
     total = np.empty(W, sd.dtype)
+    here = np.empty(W, sd.dtype)
+    below = np.empty(W, sd.dtype)
+    for j in range(W):
+        here[j] = 1 / sd[rows[lo], j]
     for block in range(lo, hi):
         total[:] = 0
         for i in range(rows[block], rows[block + 1]):
             if i + 1 < H:
                 for j in range(W):
-                    wv[i + 1, j] /= sd[i, j] * sd[i + 1, j]
+                    below[j] = 1 / sd[i + 1, j]
+                    wv[i + 1, j] *= here[j] * below[j]
             for j in range(1, W):
-                wh[i, j] /= sd[i, j - 1] * sd[i, j]
+                wh[i, j] *= here[j - 1] * here[j]
             for j in range(W):
-                g[i, j] = 1 / sd[i, j]
+                g[i, j] = here[j]
+            here, below = below, here
             if scaled:
                 for j in range(W):
                     g[i, j] *= y[i, j] * y[i, j]
@@ -113,6 +122,7 @@ def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, 
 @compiled
 def laplacian_row(y, cv, ch, i, out):
     """Row i of L y."""
+    arrays_apart()
     H, W = y.shape
     for j in range(W):
         out[j] = 0
@@ -131,6 +141,7 @@ def laplacian_row(y, cv, ch, i, out):
 @compiled
 def residual_shift(y, cv, ch, sd, r, lo, hi):
     """Scaled right-hand side of `shift`, -L y, for pixel rows lo..hi."""
+    arrays_apart()
     W = y.shape[1]
     row = np.empty(W, y.dtype)
     for i in range(lo, hi):
@@ -142,6 +153,7 @@ def residual_shift(y, cv, ch, sd, r, lo, hi):
 @compiled
 def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, r, mu, rows, cols, lo, hi):
     """Scaled right-hand side of `ratio` in log y, y (mu y - L y), for block rows lo..hi; mu is left in the cells."""
+    arrays_apart()
     W = y.shape[1]
     row = np.empty(W, y.dtype)
     flow = np.empty(W, y.dtype)
@@ -179,6 +191,7 @@ def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, 
 @compiled
 def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi):
     """Scaled right-hand side of the adjoint of `ratio`, y (v - L a + mu a - k), for block rows lo..hi; k in cells."""
+    arrays_apart()
     W = y.shape[1]
     row = np.empty(W, y.dtype)
     push = np.empty(W, y.dtype)
@@ -236,6 +249,7 @@ def update(r, q, g, alpha, fold, s1, rows, cols, lo, hi):
     In a hard cell r matters only up to a multiple of g; taking the last one out (`fold`) keeps r small, and r'z free
     of cancellation.
     """
+    arrays_apart()
     W = r.shape[1]
     a = r.dtype.type(alpha)
     total = aligned(W, r.dtype)
@@ -257,30 +271,13 @@ def update(r, q, g, alpha, fold, s1, rows, cols, lo, hi):
 
 
 @compiled
-def _direction_row(src, g, i, kappa, b, old, out):
-    """Row i of src - g kappa + b p, with `old` for row i of p, into a row with a border."""
-    for j in range(src.shape[1]):
-        out[j + BORDER] = src[i, j] - g[i, j] * kappa[j] + b * old[j]
-
-
-@compiled
-def _next_row(src, g, i, kappa, a, b, p, x, out):
-    """The same with row i of p itself, which is used for x += a p and then replaced."""
-    for j in range(src.shape[1]):
-        x[i, j] += a * p[i, j]
-    for j in range(src.shape[1]):
-        value = src[i, j] - g[i, j] * kappa[j] + b * p[i, j]
-        out[j + BORDER] = value
-        p[i, j] = value
-
-
-@compiled
 def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edge, band, rows, cols, lo, hi):
     """x += alpha p (the step before); z = src - g kappa; p = z + beta p; q = K p + g along. Returns p'q of the band.
 
     `along` is the multiplier of p, zero in hard cells. edge[band] holds the rows of the old p just above and just
     below the band, which other bands may have replaced by now.
     """
+    arrays_apart()
     H, W = src.shape
     a = src.dtype.type(alpha)
     b = src.dtype.type(beta)
@@ -291,38 +288,50 @@ def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edg
     push = aligned(W, src.dtype)
     product = 0.0
     first, last = rows[lo], rows[hi] - 1
-    if first > 0:
-        expand(kappa, lo - 1, cols, take)
-        _direction_row(src, g, first - 1, take, b, edge[band, 0], above)
-    expand(kappa, lo, cols, take)
-    _next_row(src, g, first, take, a, b, p, x, here)
-    for block in range(lo, hi):
-        if has_along:
-            expand(along, block, cols, push)
-        for i in range(rows[block], rows[block + 1]):
-            if i + 1 == H:
-                below[:] = 0
-            else:
-                if i + 1 == rows[block + 1]:
-                    expand(kappa, block + 1, cols, take)
-                if i == last:
-                    _direction_row(src, g, i + 1, take, b, edge[band, 1], below)
-                else:
-                    _next_row(src, g, i + 1, take, a, b, p, x, below)
-            # two short loops: with more arrays in one, the compiler gives up on telling them apart
+    block, following = lo, max(lo - 1, 0)
+    expand(kappa, following, cols, take)
+    if has_along:
+        expand(along, block, cols, push)
+    for i in range(max(first - 1, 0) - 1, last + 1):  # p of the row below, then q of row i
+        if i + 1 == rows[following + 1] and i + 1 < H:
+            following += 1
+            expand(kappa, following, cols, take)
+        if i + 1 == H:
+            below[:] = 0
+        elif i + 1 < first or i == last:
+            side = 0 if i + 1 < first else 1
             for j in range(W):
-                side = wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
-                q[i, j] = here[j + BORDER] - side
-            if has_along:
-                for j in range(W):
-                    q[i, j] += g[i, j] * push[j]
+                below[j + BORDER] = src[i + 1, j] - g[i + 1, j] * take[j] + b * edge[band, side, j]
+        else:
+            for j in range(W):
+                old = p[i + 1, j]
+                x[i + 1, j] += a * old
+                value = src[i + 1, j] - g[i + 1, j] * take[j] + b * old
+                below[j + BORDER] = value
+                p[i + 1, j] = value
+        if i >= first:
             part = src.dtype.type(0)
-            for j in range(W):
-                flow = q[i, j] - wv[i, j] * above[j + BORDER] - wv[i + 1, j] * below[j + BORDER]
-                q[i, j] = flow
-                part += here[j + BORDER] * flow
+            if has_along:
+                if i == rows[block + 1]:
+                    block += 1
+                    expand(along, block, cols, push)
+                for j in range(W):
+                    value = here[j + BORDER]
+                    flow = wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
+                    flow += wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
+                    flow = value - flow + g[i, j] * push[j]
+                    q[i, j] = flow
+                    part += value * flow
+            else:
+                for j in range(W):
+                    value = here[j + BORDER]
+                    flow = wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
+                    flow += wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
+                    flow = value - flow
+                    q[i, j] = flow
+                    part += value * flow
             product += part
-            above, here, below = here, below, above
+        above, here, below = here, below, above
     return product
 
 
@@ -332,6 +341,7 @@ def cell_step(s1, inverse, hard, rr, kappa, fold, multiplier):
 
     Returns r'z = r'r - sum of kappa s1.
     """
+    arrays_apart()
     total = rr
     for i in range(s1.shape[0]):
         for j in range(s1.shape[1]):
@@ -346,6 +356,7 @@ def cell_step(s1, inverse, hard, rr, kappa, fold, multiplier):
 @compiled
 def advance(along, beta, multiplier):
     """The multiplier of p: along = multiplier + beta along."""
+    arrays_apart()
     for i in range(along.shape[0]):
         for j in range(along.shape[1]):
             along[i, j] = multiplier[i, j] + beta * along[i, j]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._numba import advance, cell_step, direction, normalise, residual_ratio, root, update, weigh
 from ._numba_levels import aggregate, cell_inverse, whole_cycle
-from ._numba_rows import compiled
+from ._numba_rows import arrays_apart, compiled
 
 NEAR = 32  # rows of an image at a time, which the second level of a cache holds
 
@@ -70,6 +70,7 @@ def assemble(cv, ch, y, scaled, measured, has_measured, share, tiny, count, slac
 
     With `newton`, also the right-hand side of `ratio`. All passes over a few block rows are made while these are near.
     """
+    arrays_apart()
     s = system
     h, w = count.shape
     few = max(1, NEAR * h // s.sd.shape[0])
@@ -95,6 +96,7 @@ def assemble(cv, ch, y, scaled, measured, has_measured, share, tiny, count, slac
 @compiled
 def build(wv, wh, sd, g, slack, floor, prow, pcol, table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_inverse):
     """`_levels.Hierarchy.build` where all levels pair pixels within blocks."""
+    arrays_apart()
     for level in range(table.shape[0]):
         H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
         wv_l = c_wv[at_v : at_v + (H + 1) * W].reshape(H + 1, W)
@@ -138,6 +140,7 @@ def precondition(system, levels, alpha, eps, omega):
 
 @compiled
 def _next_direction(system, src, kappa, alpha, beta):
+    """`direction` of the whole image."""
     s = system
     if s.loose:
         advance(s.along, beta, s.multiplier)

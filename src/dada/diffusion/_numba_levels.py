@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import BORDER, aligned, bordered, compiled, expand, reduce
+from ._numba_rows import BORDER, aligned, arrays_apart, bordered, compiled, expand, reduce
 
 
 @compiled
 def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
     """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi."""
+    arrays_apart()
     Hc, Wc = g_c.shape
     W = sd.shape[1]
     line = np.empty(W, sd.dtype)
@@ -45,6 +46,7 @@ def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
 @compiled
 def diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, lo, hi):
     """The square root of the gathered diagonal and its inverse; g scaled by it."""
+    arrays_apart()
     least = sd_c.dtype.type(floor)
     for I in range(lo, hi):
         for J in range(sd_c.shape[1]):
@@ -57,6 +59,7 @@ def diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, lo, hi):
 @compiled
 def scale(wv_c, wh_c, isd_c, lo, hi):
     """Scale the gathered weights to a unit diagonal."""
+    arrays_apart()
     for I in range(lo, hi):
         for J in range(isd_c.shape[1]):
             wv_c[I, J] *= isd_c[max(I - 1, 0), J] * isd_c[I, J]
@@ -75,6 +78,7 @@ def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
 @compiled
 def cell_inverse(g, slack, rows, cols, inverse):
     """inverse = 1 / (slack + block sums of g^2), and 0 where that is 0 or infinite."""
+    arrays_apart()
     total = np.empty(g.shape[1], g.dtype)
     for block in range(slack.shape[0]):
         total[:] = 0
@@ -88,15 +92,9 @@ def cell_inverse(g, slack, rows, cols, inverse):
 
 
 @compiled
-def _smoothed_row(r, g, i, take, omega, out):
-    """Row i of omega (r - g kappa), into a row with a border."""
-    for j in range(r.shape[1]):
-        out[j + BORDER] = omega * (r[i, j] - g[i, j] * take[j])
-
-
-@compiled
 def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, hi):
     """Smooth once from zero, and sum what is left of the residual over the groups of block rows lo..hi."""
+    arrays_apart()
     H, W = r.shape
     om = r.dtype.type(omega)
     above = bordered(W, r.dtype)
@@ -107,19 +105,18 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
     rest = r.dtype.type(1) - om
     first = rows[lo]
     group = np.searchsorted(prow, first, side="right") - 1
-    if first > 0:
-        expand(kappa, lo - 1, cols, take)
-        _smoothed_row(r, g, first - 1, take, om, above)
-    expand(kappa, lo, cols, take)
-    _smoothed_row(r, g, first, take, om, here)
-    for block in range(lo, hi):
-        for i in range(rows[block], rows[block + 1]):
-            if i + 1 == H:
-                below[:] = 0
-            else:
-                if i + 1 == rows[block + 1]:
-                    expand(kappa, block + 1, cols, take)
-                _smoothed_row(r, g, i + 1, take, om, below)
+    following = max(lo - 1, 0)
+    expand(kappa, following, cols, take)
+    for i in range(max(first - 1, 0) - 1, rows[hi]):  # smooth the row below, then look what is left in row i
+        if i + 1 == H:
+            below[:] = 0
+        else:
+            if i + 1 == rows[following + 1]:
+                following += 1
+                expand(kappa, following, cols, take)
+            for j in range(W):
+                below[j + BORDER] = om * (r[i + 1, j] - g[i + 1, j] * take[j])
+        if i >= first:
             for j in range(W):  # r - omega g kappa - here is (1 - omega) r
                 left = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
                 left += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1] + rest * r[i, j]
@@ -128,12 +125,13 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
                 _reduce_scaled(line, pcol, isd_c, group, r_c)
                 line[:] = 0
                 group += 1
-            above, here, below = here, below, above
+        above, here, below = here, below, above
 
 
 @compiled
 def _reduce_scaled(line, pcol, isd_c, group, r_c):
     """Row `group` of r_c: sums of a row of pixels over groups, times isd_c."""
+    arrays_apart()
     n = r_c.shape[1]
     if line.shape[0] == 2 * n:  # pairs: in one go
         for J in range(n):
@@ -147,6 +145,7 @@ def _reduce_scaled(line, pcol, isd_c, group, r_c):
 @compiled
 def _coarse_row(z_c, isd_c, group, pcol, scratch, out):
     """Row `group` of z_c isd_c, copied to the pixels of each group."""
+    arrays_apart()
     if out.shape[0] == 2 * z_c.shape[1]:  # pairs: in one go
         for J in range(z_c.shape[1]):
             value = z_c[group, J] * isd_c[group, J]
@@ -165,6 +164,7 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
     `extra` is the multiplier that the coarse correction brings. s3 = block sums of g times the residual before the
     last smoothing step. Returns r't of the band.
     """
+    arrays_apart()
     H, W = r.shape
     om = r.dtype.type(omega)
     above = bordered(W, r.dtype)
@@ -176,60 +176,54 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
     coarse = aligned(W, r.dtype)
     scratch = np.empty((1, z_c.shape[1]), r.dtype)
     total = aligned(W, r.dtype)
-    left = aligned(W, r.dtype)
     product = 0.0
     first = rows[lo]
-    group = np.searchsorted(prow, first, side="right") - 1
-    if first > 0:
-        expand(kappa, lo - 1, cols, take)
-        _coarse_row(z_c, isd_c, np.searchsorted(prow, first - 1, side="right") - 1, pcol, scratch, coarse)
-        _smoothed_row(r, g, first - 1, take, om, above)
-        for j in range(W):
-            above[j + BORDER] += sd[first - 1, j] * coarse[j]
-    expand(kappa, lo, cols, take)
+    begin = max(first - 1, 0)
+    block, following = lo, max(lo - 1, 0)
+    group = np.searchsorted(prow, begin, side="right") - 1
+    expand(kappa, following, cols, take)
     _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
-    _smoothed_row(r, g, first, take, om, here)
-    for j in range(W):
-        here[j + BORDER] += sd[first, j] * coarse[j]
-    for block in range(lo, hi):
-        expand(kappa, block, cols, push)
-        expand(extra, block, cols, more)
-        for j in range(W):
-            push[j] = om * push[j] + more[j]
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            if i + 1 == H:
-                below[:] = 0
-            else:
-                if i + 1 == rows[block + 1]:
-                    expand(kappa, block + 1, cols, take)
-                if i + 1 == prow[group + 1]:
-                    group += 1
-                    _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
+    for i in range(begin - 1, rows[hi]):  # smooth and correct the row below, then smooth row i again
+        if i + 1 == H:
+            below[:] = 0
+        else:
+            if i + 1 == rows[following + 1]:
+                following += 1
+                expand(kappa, following, cols, take)
+            if i + 1 == prow[group + 1]:
+                group += 1
+                _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
+            for j in range(W):
+                below[j + BORDER] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
+        if i >= first:
+            if i == rows[block]:
+                expand(kappa, block, cols, push)
+                expand(extra, block, cols, more)
                 for j in range(W):
-                    below[j + BORDER] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
-            for j in range(W):
-                flow = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
-                flow += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
-                left[j] = flow + r[i, j] - here[j + BORDER]
-            for j in range(W):
-                value = left[j] - g[i, j] * push[j]
-                left[j] = value
-                total[j] += g[i, j] * value
+                    push[j] = om * push[j] + more[j]
+                total[:] = 0
             part = r.dtype.type(0)
             for j in range(W):
-                value = here[j + BORDER] + om * left[j]
+                value = here[j + BORDER]
+                left = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
+                left += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
+                left += r[i, j] - value - g[i, j] * push[j]
+                total[j] += g[i, j] * left
+                value += om * left
                 t[i, j] = value
                 part += r[i, j] * value
             product += part
-            above, here, below = here, below, above
-        reduce(total, cols, s3, block)
+            if i + 1 == rows[block + 1]:
+                reduce(total, cols, s3, block)
+                block += 1
+        above, here, below = here, below, above
     return product
 
 
 @compiled
 def post_cells(s3, inverse, kappa, extra, s1, omega, rt, kappa3, multiplier):
     """Finish the smoothing in the cells: kappa3, the multiplier of z. Returns r'z = r't - omega sum of kappa3 s1."""
+    arrays_apart()
     total = rt
     for i in range(s3.shape[0]):
         for j in range(s3.shape[1]):
@@ -248,6 +242,7 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
     next level, and last the kind of grid (_levels.py). The multiplier that comes with the correction of the first
     level is left in the first cells of `multiplier`.
     """
+    arrays_apart()
     last = table.shape[0] - 1
     for level in range(table.shape[0]):
         H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
@@ -350,6 +345,7 @@ def whole_cycle(
 @compiled
 def cell_kappa(r, g, s, inverse, kappa, rows, cols, lo, hi):
     """s = block sums of g r and kappa = s / (slack + s0), for block rows lo..hi."""
+    arrays_apart()
     total = aligned(r.shape[1], r.dtype)
     for block in range(lo, hi):
         total[:] = 0
@@ -364,6 +360,7 @@ def cell_kappa(r, g, s, inverse, kappa, rows, cols, lo, hi):
 @compiled
 def take_out(t, g, kappa, rows, cols, lo, hi):
     """t -= g kappa, for block rows lo..hi."""
+    arrays_apart()
     take = aligned(t.shape[1], t.dtype)
     for block in range(lo, hi):
         expand(kappa, block, cols, take)
@@ -375,6 +372,7 @@ def take_out(t, g, kappa, rows, cols, lo, hi):
 @compiled
 def _single_smoothing(r, g, kappa, omega, rows, cols, t, multiplier):
     """The coarsest level: one smoothing step from zero."""
+    arrays_apart()
     W = r.shape[1]
     om = r.dtype.type(omega)
     take = aligned(W, r.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import accumulate, apply, compiled, expand, reduce
+from ._numba_rows import accumulate, apply, arrays_apart, compiled, expand, reduce
 
 SPARE = 8  # numbers before an image of the loop, so that its rows begin where vectors of numbers are read fastest
 
@@ -17,6 +17,7 @@ def _diffuse_row(y, i, H, W, wv, wh, lam, total, out):
     may then be anything finite. The last edge of a row of wh is the first of the next: both are zero. Unsigned places
     need no test for negative ones, and no pixel is left over for a slow second loop.
     """
+    arrays_apart()
     here = np.uint64(SPARE + i * W)
     above, below = np.uint64(SPARE + max(i - 1, 0) * W), np.uint64(SPARE + min(i + 1, H - 1) * W)
     v = np.uint64(i * W)

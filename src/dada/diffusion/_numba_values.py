@@ -63,6 +63,26 @@ def total(values, power):
 
 
 @compiled
+def nearest_energy(cells, cv, ch, rows, cols):
+    """up(cells)' L up(cells): the edges between blocks, times the squared differences of their cells."""
+    out = 0.0
+    h, w = cells.shape
+    for block in range(h):
+        for cell in range(w):
+            if block + 1 < h:
+                total = 0.0
+                for j in range(cols[cell], cols[cell + 1]):
+                    total += cv[rows[block + 1] - 1, j]
+                out += total * (cells[block + 1, cell] - cells[block, cell]) ** 2
+            if cell + 1 < w:
+                total = 0.0
+                for i in range(rows[block], rows[block + 1]):
+                    total += ch[i, cols[cell + 1] - 1]
+                out += total * (cells[block, cell + 1] - cells[block, cell]) ** 2
+    return out
+
+
+@compiled
 def add_unscaled(y, x, sd, lo, hi):
     """y += x / sd on pixel rows lo..hi."""
     for i in range(lo, hi):

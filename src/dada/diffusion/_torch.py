@@ -399,9 +399,11 @@ def adjoint(
     return flux, -a.diff(dim=-2) * y.diff(dim=-2), -a.diff(dim=-1) * y.diff(dim=-1)
 
 
-def misfit(values: Tensor, constraint: Constraint) -> Tensor:
-    """|down(values) - source|, 0 where not measured, [N, h, w]."""
-    return (constraint.down(values.detach()) - constraint.source.detach()).abs() * (constraint.count > 0)
+def misfit(values: Tensor, constraint: Constraint) -> tuple[Tensor, Tensor]:
+    """Largest and mean |down(values) - source| over the measured cells of each image, [N]."""
+    used = (constraint.count > 0).flatten(1)
+    error = (constraint.down(values.detach()) - constraint.source.detach()).abs().flatten(1) * used
+    return error.amax(dim=1), error.sum(dim=1) / used.sum(dim=1)
 
 
 def _energy(y: Tensor, c: Coefficients) -> Tensor:

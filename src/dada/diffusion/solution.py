@@ -51,10 +51,7 @@ def summarise(
 ) -> Solution:
     """Measure the misfit and bring everything to [B, K]."""
     with torch.no_grad():
-        used = constraint.count > 0
-        misfit = engine.on(values.device).misfit(values, constraint)
-        largest = misfit.flatten(1).amax(dim=1)
-        mean = misfit.flatten(1).sum(dim=1) / used.flatten(1).sum(dim=1)
+        largest, mean = engine.on(values.device).misfit(values, constraint)
     return Solution(
         values=values.reshape(*shape, *values.shape[-2:]),
         iterations=iterations.reshape(shape),

@@ -1,0 +1,57 @@
+"""The compiled passes on their own: what the solver relies on beside the results, which other files test."""
+
+import numba
+import numpy as np
+import pytest
+import torch
+
+from dada.diffusion import _levels, _numba_values, partition, up
+from dada.diffusion._numba_rows import arrays_apart, compiled
+
+
+def test_a_promise_that_arrays_lie_apart_reaches_the_compiler() -> None:
+    @numba.njit
+    def promised(a, b):
+        arrays_apart()
+        b[:] = a
+
+    @numba.njit
+    def plain(a, b):
+        b[:] = a
+
+    a, b = np.arange(4.0), np.zeros(4)
+    promised(a, b)
+    plain(a, b)
+    assert (a == b).all()
+    marked, bare = (next(iter(f.inspect_llvm().values())).count("noalias") for f in (promised, plain))
+    assert marked > bare
+
+
+@pytest.mark.parametrize(
+    ("cells", "size"),
+    [((3, 4), (12, 16)), ((3, 4), (13, 18)), ((1, 5), (4, 11)), ((1, 1), (3, 3))],
+)
+def test_the_energy_of_the_nearest_neighbour_image_is_that_of_the_edges_between_blocks(cells, size) -> None:
+    rng = np.random.default_rng(0)
+    source, cv, ch = rng.random(cells), rng.random((size[0] - 1, size[1])), rng.random((size[0], size[1] - 1))
+    image = up(torch.from_numpy(source)[None, None], size)[0, 0].numpy()
+    expected = (cv * np.diff(image, axis=0) ** 2).sum() + (ch * np.diff(image, axis=1) ** 2).sum()
+    blocks = partition(cells, size)
+    assert _numba_values.nearest_energy(source, cv, ch, blocks.rows, blocks.cols) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_cycle_is_chosen_for_wide_blocks_and_for_wide_holes() -> None:
+    def chosen(cells: int, factor: int, hole: int = 0) -> bool:
+        hard = np.ones((cells, cells), bool)
+        hard[:hole, :hole] = False
+        return _levels.worth_it(partition((cells, cells), (cells * factor, cells * factor)), hard)
+
+    assert chosen(8, 32)
+    assert not chosen(16, 16)
+    assert not chosen(32, 8)
+    assert chosen(32, 8, hole=16)
+    assert not chosen(32, 4, hole=1)
+
+
+def test_compiled_functions_are_kept_for_the_next_process() -> None:
+    assert compiled(lambda x: x)._cache is not None
