@@ -14,6 +14,7 @@ from dada.learning_free import Dynamic, LearningFree
 from dada.sample import Method, Sample, Solve
 
 LEAST_SHARE = 0.1  # of the least value of a source: how low "auto" lets a result go
+RUNAWAY = 4  # how many times the largest value of a source "auto" lets a result of ratio reach
 RATIO_SPAN = 100  # how many times the least value the largest may be for "auto" to choose ratio
 
 
@@ -58,7 +59,7 @@ def least_value(low: float) -> float:
 
 
 def reconsidered(
-    chosen: Literal["ratio", "shift"], low: float, high: float, least: float, converged: bool
+    chosen: Literal["ratio", "shift"], low: float, high: float, least: float, most: float, converged: bool
 ) -> Literal["ratio", "shift"]:
     """What "auto" comes down to once a first result is there.
 
@@ -67,10 +68,11 @@ def reconsidered(
         low: least value of the source.
         high: its largest value.
         least: least value of the result.
+        most: its largest value. A pixel that hardly any coefficient ties to its neighbours may run away under ratio.
         converged: whether its equilibrium was reached.
     """
     if chosen == "ratio":
-        return "ratio" if converged else "shift"  # convex: it always comes to its end
+        return "ratio" if converged and most <= RUNAWAY * high else "shift"  # convex: it always comes to its end
     # what was positive everywhere shall stay so
     return "shift" if least > 0 or auto_adjust(low, high, "auto") == "shift" else "ratio"
 

@@ -64,9 +64,9 @@ def upsample(
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
             values); "auto" is what the model was trained with, "shift" for the learned default; for models that
             learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
-            unless its equilibrium is not reached. With "auto", models that are solved for (not methods such as "gf")
-            give no value below zero where the source has none, and none below a tenth of its least where that is
-            positive; "shift" has no such bound.
+            unless its equilibrium is not reached or some pixel exceeds the largest value four times. With "auto",
+            models that are solved for (not methods such as "gf") give no value below zero where the source has none,
+            and none below a tenth of its least where that is positive; "shift" has no such bound.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -103,8 +103,8 @@ def upsample(
         problem = _Problem.of(cells, trust, chosen, size, device)
         if isinstance(network, Model):
             way = _diffuse(problem, network, fine, solve, chosen)
-            least = float(problem.unscaled(way.values).min())
-            other = reconsidered(chosen, low, high, least, way.converged or method == "iterate")
+            least, most = (float(end) for end in problem.unscaled(way.values).aminmax())
+            other = reconsidered(chosen, low, high, least, most, way.converged or method == "iterate")
             if adjust == "auto" and other != chosen:
                 chosen = other
                 problem = _Problem.of(cells, trust, chosen, size, device)

@@ -10,7 +10,7 @@ import dada
 from dada.errors import InputError
 from dada.learning_free import LearningFree
 from dada.memory import available_memory, needed_memory
-from dada.model import load_model
+from dada.model import load_model, reconsidered
 
 from .averaging import averaged
 
@@ -89,3 +89,18 @@ def test_a_source_over_many_magnitudes_is_shifted_and_not_scaled(scene, source):
     wide = np.geomspace(1e-3, 10, source.size).reshape(source.shape)
     assert dada.upsample(wide, scene.guide).report.adjust == "shift"
     assert dada.upsample(wide, scene.guide, model="none", adjust="ratio").report.adjust == "ratio"
+
+
+def test_auto_leaves_ratio_where_it_does_not_end_or_runs_away() -> None:
+    assert reconsidered("ratio", 1.0, 2.0, 0.5, 3.0, converged=True) == "ratio"
+    assert reconsidered("ratio", 1.0, 2.0, 0.5, 3.0, converged=False) == "shift"
+    assert reconsidered("ratio", 1.0, 2.0, 0.5, 8.1, converged=True) == "shift"
+    assert reconsidered("shift", 1.0, 2.0, 0.5, 8.1, converged=True) == "shift"
+    assert reconsidered("shift", 1.0, 2.0, -0.5, 3.0, converged=True) == "ratio"
+
+
+def test_a_result_that_runs_away_is_solved_for_again(scene, source, monkeypatch) -> None:
+    assert dada.upsample(source, scene.guide, model="none").report.adjust == "ratio"
+    monkeypatch.setattr("dada.model.RUNAWAY", 0.5)  # half of the largest value: every result exceeds it
+    assert dada.upsample(source, scene.guide, model="none").report.adjust == "shift"
+    assert dada.upsample(source, scene.guide, model="none", adjust="ratio").report.adjust == "ratio"

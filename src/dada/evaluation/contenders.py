@@ -82,7 +82,8 @@ class Diffusion:
 
         reached: list[bool] = []
         result = run(adjust)
-        other = reconsidered(adjust, low, high, float(result.detach().min()), reached[-1])
+        least, most = (float(end) for end in result.detach().aminmax())
+        other = reconsidered(adjust, low, high, least, most, reached[-1])
         if other != adjust:
             result = run(other)
         if low >= 0:
