@@ -150,7 +150,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         self.review: Review | None = None
         if config.rounds > 1 and config.sees == "review":
             known = (channels if config.direct else 0) + config.features + 2 * config.edges
-            self.review = Review(known, config.review)
+            self.review = Review(known, config.review, config.rounds - 1)
 
     @property
     def kappa(self) -> Tensor:
@@ -240,7 +240,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
                     if self.config.review == "deep":
                         assert solved is not None
                         held = hold(solved, last, sample.source_mask)
-                    change = self.review(prepared, last, seen(sample.initial), held)
+                    change = self.review(prepared, last, seen(sample.initial), held, number - 1)
                     said = change[:, :2] + said if self.config.edges else change[:, :2]
                     weight = weight + _bounded(change[:, 2])
                 c = self._with_result(plain, compared, last, weight.exp())

@@ -118,6 +118,30 @@ def test_a_review_feels_the_coefficients_of_the_last_solution(monkeypatch) -> No
         torch.testing.assert_close(seen, (result - mean) / sample.deviation().float())
 
 
+def test_a_review_starts_alike_in_every_turn_and_can_learn_to_differ() -> None:
+    torch.manual_seed(0)
+    review = Review(4, turns=2)
+    torch.nn.init.normal_(review.out.weight)
+    result, prepared = torch.rand(1, 1, 8, 8), torch.rand(1, 32, 4, 4)
+    with torch.no_grad():
+        first, second = (review(prepared, result, result, turn=turn) for turn in (0, 1))
+        assert torch.equal(first, second)
+        review.turn[1] += 1
+        assert torch.equal(review(prepared, result, result, turn=0), first)
+        assert not torch.equal(review(prepared, result, result, turn=1), second)
+
+
+def test_each_round_has_its_own_turn() -> None:
+    model = opinionated(DADA(replace(SMALL, rounds=4, direct=True, sees="review"))).eval()
+    turns: list[int] = []
+    forward = model.review.forward
+    model.review.forward = lambda *args: turns.append(args[-1]) or forward(*args)  # type: ignore[method-assign]
+    with torch.no_grad():
+        model(random_sample())
+    assert turns == [0, 1, 2]
+    assert model.review.turn.shape[0] == 3
+
+
 def test_what_a_review_prepares_is_a_convolution_of_scaled_stacks() -> None:
     review, known, scale = Review(4), torch.rand(1, 4, 6, 8), torch.tensor([0.5, 1.0, 2.0, 3.0])
     stacks = pixel_unshuffle(known * scale[:, None, None], 2)

@@ -87,6 +87,16 @@ def test_a_network_of_more_rounds_starts_from_one_of_fewer(tmp_path: Path):
     settings = {"features": 4, "rounds": 4}
     network = build(TrainConfig(network=settings, start=str(tmp_path / "two.safetensors")))
     assert network.logw.tolist() == [1.5, 1.5, 1.5]
+
+
+def test_a_review_of_more_turns_starts_from_one_of_fewer(tmp_path: Path):
+    fewer = DADA(DadaConfig(features=4, rounds=2, sees="review"))
+    torch.nn.init.constant_(fewer.review.turn, 0.5)
+    save(fewer, tmp_path / "fewer.safetensors")
+    settings = {"features": 4, "rounds": 4, "sees": "review"}
+    network = build(TrainConfig(network=settings, start=str(tmp_path / "fewer.safetensors")))
+    assert network.review.turn.shape[0] == 3
+    assert network.review.turn.eq(0.5).all()
     assert torch.equal(network.extractor.net.stem.weight, fewer.extractor.net.stem.weight)
 
 

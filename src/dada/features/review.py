@@ -36,13 +36,15 @@ class Review(nn.Module):
     What does not depend on the result is computed once for all rounds, by `prepare`.
     """
 
-    def __init__(self, in_channels: int, kind: Kind = "near") -> None:
+    def __init__(self, in_channels: int, kind: Kind = "near", turns: int = 1) -> None:
         """Set up.
 
         Args:
             in_channels: of what is known of a pixel beside the result.
             kind: "near" sees 22 pixels; "wide" has two more convolutions and sees 46; "deep" has a U-Net after these
                 and sees how the measurements hold the result (`hold`). What either adds starts as doing nothing.
+            turns: how many results it looks at, one after the other. What suits a result that is looked at again (an
+                edge, wherever it is) may not suit the last one (a slope where its place is uncertain).
         """
         super().__init__()
         self.known = nn.Conv2d(4 * in_channels, WIDTH, 1)
@@ -51,6 +53,7 @@ class Review(nn.Module):
         self.out = nn.Conv2d(WIDTH, 4 * SAID, 1)
         self.felt = nn.Conv2d(HOLD * 4, WIDTH, 3, padding=1, bias=False) if kind == "deep" else None
         self.around = Around() if kind == "deep" else None
+        self.turn = nn.Parameter(torch.zeros(turns, WIDTH))  # what is added to the first channels in each turn
         self.apply(keep_variance)
         with torch.no_grad():
             self.known.weight.mul_(0.5)
@@ -72,7 +75,9 @@ class Review(nn.Module):
         weight = self.known.weight.reshape(WIDTH, -1, 2, 2) * scale[:, None, None]
         return conv2d(_even(known), weight, self.known.bias, stride=2)
 
-    def forward(self, prepared: Tensor, result: Tensor, initial: Tensor, held: Tensor | None = None) -> Tensor:
+    def forward(
+        self, prepared: Tensor, result: Tensor, initial: Tensor, held: Tensor | None = None, turn: int = 0
+    ) -> Tensor:
         """Say what to change.
 
         Args:
@@ -80,6 +85,7 @@ class Review(nn.Module):
             result: the last one, [B, 1, H, W], in deviations of the source and about 0.
             initial: the bicubic source in the same unit.
             held: how the measurements hold the result, from `hold`, for a deep review.
+            turn: how many results it has looked at before.
         """
         height, width = result.shape[-2:]
         result, initial = _stack(result), _stack(initial)
@@ -87,6 +93,7 @@ class Review(nn.Module):
         around = avg_pool2d(mean, AROUND, stride=1, padding=AROUND // 2, count_include_pad=False)
         seen = torch.cat([result, result - initial, ((result - around) / SMALL).asinh()], dim=1)
         x = self.seen(seen.contiguous(memory_format=torch.channels_last)).add_(prepared)
+        x.add_(self.turn[turn][:, None, None])
         if self.felt is not None and held is not None:
             x.add_(self.felt(_stack(held)))
         x = self.more(x.relu_())

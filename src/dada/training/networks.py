@@ -71,10 +71,10 @@ def _arguments(kind: Any, config: TrainConfig) -> dict[str, Any]:
 def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
     if not Path(path).exists():
         raise InputError(f"start {path}: there is no such file or folder.")
-    state, rounds = kind.load(path).state_dict(), getattr(network, "logw", None)
-    if rounds is not None and 0 < state.get("logw", rounds).numel() < rounds.numel():  # the last one serves for more
-        state["logw"] = torch.cat([state["logw"], state["logw"][-1:].expand(rounds.numel() - state["logw"].numel())])
+    state = kind.load(path).state_dict()
     for name, own in network.state_dict().items():
+        if name in ("logw", "review.turn") and 0 < len(state.get(name, own)) < len(own):  # the last serves for more
+            state[name] = torch.cat([state[name], state[name][-1:].expand(len(own) - len(state[name]), *own.shape[1:])])
         if (".head.more." in name and not own.any()) or name.startswith("review."):
             state.setdefault(name, own)  # "lite0-fine" from "lite0", or `sees`: what starts as doing nothing
     try:
