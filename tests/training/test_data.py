@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from dada.datasets.register import move
+from dada.diffusion import down
 from dada.errors import InputError
 from dada.sample import Sample
 from dada.scene import render
@@ -119,3 +120,23 @@ def test_powers_change_the_targets_and_nothing_else(small: TrainConfig):
 def test_a_power_range_without_meaning_is_refused():
     with pytest.raises(InputError, match="power of painted:1"):
         DataConfig(dataset="painted:1", power=(3.0, 1.0))
+
+
+def test_ragged_outlines_take_depths_from_nearby_and_leave_the_guide(small: TrainConfig):
+    entry = DataConfig(dataset="painted:1", augment="none")
+    changed = 0
+    for step in range(4):
+        plain, ragged = (Batches(replace(small, data=(replace(entry, ragged=px),)))[step] for px in (0.0, 1.5))
+        torch.testing.assert_close(plain.guide, ragged.guide, rtol=0, atol=1e-6)
+        for one, other in zip(plain.target, ragged.target, strict=True):
+            moved = (one != other).float().mean()
+            changed += bool(moved > 0)
+            assert {float(x) for x in other.flatten()} <= {float(x) for x in one.flatten()}  # no new depth arises
+        size = (plain.source.shape[-2], plain.source.shape[-1])
+        torch.testing.assert_close(down(ragged.target, size), ragged.source, rtol=1e-5, atol=1e-5)
+    assert changed  # some samples are left as they are
+
+
+def test_a_ragged_outline_of_less_than_nothing_is_refused():
+    with pytest.raises(InputError, match="ragged of painted:1"):
+        DataConfig(dataset="painted:1", ragged=-1.0)

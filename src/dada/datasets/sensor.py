@@ -81,6 +81,10 @@ class Sensor:
         return Pair(guide, np.where(valid, depth, np.float32(np.nan)), pair.name)
 
 
+RAGGED = Sensor(share=1.0, lost=0.0, soft=0.0, noise=0.0, shift=0.0, rotation=0.0, zoom=0.0)
+"""Ragged outlines and nothing else, as measured truths have them that are sharp otherwise."""
+
+
 def _blotches(rng: Rng, size: tuple[int, int], side: float) -> Floats:
     """Smooth noise of deviation about 1 whose blotches are `side` pixels wide, [H, W]."""
     height, width = size

@@ -35,6 +35,8 @@ class DataConfig:
     """Move each guide by the part of a pixel by which its edges lie beside those of the target."""
     sensor: float = 0.0
     """Share of the samples made worse as real sensors do: soft and ragged edges, a guide that is shifted."""
+    ragged: float = 0.0
+    """Pixels by which outlines of targets stray from their places at most, as those of measured truths do."""
     noise: float = 0.0
     """Largest deviation of noise in the source alone, at a depth of one unit of the data set."""
     power: tuple[float, float] = (1.0, 1.0)
@@ -48,6 +50,7 @@ class DataConfig:
             raise InputError(f"zoom of {self.dataset} is {low} to {high}: use two rising numbers from 0.25 to 8.")
         if not 0 <= self.sensor <= 1:
             raise InputError(f"sensor of {self.dataset} is {self.sensor}: it is a share, from 0 to 1.")
+        _at_least(self.ragged, 0, f"ragged of {self.dataset}")
         _at_least(self.noise, 0, f"noise of {self.dataset}")
         low, high = self.power
         if not -8 <= low <= high <= 8:

@@ -20,7 +20,7 @@ from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
 from dada.datasets.pair import Pair
 from dada.datasets.register import register
-from dada.datasets.sensor import Sensor, noisy_source
+from dada.datasets.sensor import RAGGED, Sensor, noisy_source
 from dada.errors import InputError
 from dada.sample import Interpolation, Sample
 from dada.training.config import DataConfig, TrainConfig
@@ -88,6 +88,7 @@ class _Origin:
             raise InputError(f"{text}: there is nothing to train on in split {entry.split!r}.")
         self.augmentation = replace(AUGMENTATIONS[entry.augment], zoom=entry.zoom, smooth=entry.smooth)
         self.sensor = Sensor(share=entry.sensor)
+        self.ragged = replace(RAGGED, ragged=entry.ragged)
         self.painted: dict[int, Painted] = {}
         self.kept: dict[int, Pair] = {}
         self.kept_bytes = 0
@@ -95,6 +96,8 @@ class _Origin:
     def draw(self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation) -> Sample:
         pair = self._pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
+        if self.entry.ragged:
+            crop = self.ragged(crop, rng)
         if self.entry.power != (1, 1):
             crop = raised(crop, rng.uniform(*self.entry.power))
         sample = to_sample(crop, factor, self.dataset.unit, interpolation)
