@@ -126,6 +126,49 @@ def test_a_staircase_on_request() -> None:
     np.testing.assert_allclose(stepped, smooth, rtol=0.01)
 
 
+@pytest.fixture(scope="module")
+def open_scenes() -> list[Pair]:
+    painted = Painted(seed=2, size=(96, 96), far=1.0)
+    return [painted[i] for i in range(30)]
+
+
+class TestFar:
+    def test_some_scenes_reach_many_times_as_far_as_their_things_are(self, open_scenes: list[Pair]) -> None:
+        reach = [np.nanmax(scene.target) / np.nanmin(scene.target) for scene in open_scenes]
+        assert np.median(reach) > 10
+        assert max(reach) < 1000
+
+    def test_skies_have_no_depth_and_all_else_has(self, open_scenes: list[Pair]) -> None:
+        known = np.array([scene.valid.mean() for scene in open_scenes])
+        assert (known == 1).any()
+        assert (known < 0.95).any()
+        assert all(np.nanmin(scene.target) > 300 for scene in open_scenes)
+
+    def test_every_scene_has_jumps_between_known_depths(self, open_scenes: list[Pair]) -> None:
+        assert all(has_jump(scene.target, step=0.01) for scene in open_scenes)
+
+    def test_near_things_stand_before_the_distance(self, open_scenes: list[Pair]) -> None:
+        """Between neighbours whose depths differ ten times there is a jump, not a slope."""
+        sharp = [(np.nan_to_num(steps(scene)) > 9).any() for scene in open_scenes]
+        assert np.mean(sharp) > 0.3
+
+    def test_a_scene_depends_on_seed_and_index_alone(self, open_scenes: list[Pair]) -> None:
+        again = Painted(seed=2, size=(96, 96), far=1.0, count=12)[7]
+        np.testing.assert_array_equal(again.guide, open_scenes[7].guide)
+        np.testing.assert_array_equal(again.target, open_scenes[7].target)
+
+    def test_steps_of_disparities_leave_the_distance_finite(self) -> None:
+        painted = Painted(seed=2, size=(64, 64), far=1.0, staircase=1.0)
+        plain = Painted(seed=2, size=(64, 64), far=1.0, staircase=0.0)
+        for i in range(8):
+            np.testing.assert_array_equal(painted[i].valid, plain[i].valid)
+
+    def test_a_share_of_the_scenes_opens(self) -> None:
+        painted = Painted(seed=2, size=(64, 64), far=0.5)
+        far = [not scene.valid.all() or np.nanmax(scene.target) > 8000 for scene in (painted[i] for i in range(24))]
+        assert 4 < sum(far) < 20
+
+
 def test_textures_from_photographs(tmp_path: Path) -> None:
     green = np.zeros((40, 60, 3), np.uint8)
     green[..., 1] = 255
@@ -143,6 +186,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         Painted(seed=-1)
     with pytest.raises(InputError, match="camouflage is a share"):
         Painted(camouflage=1.5)
+    with pytest.raises(InputError, match="far is a share"):
+        Painted(far=-0.1)
     with pytest.raises(InputError, match="not a folder"):
         Painted(textures=tmp_path / "absent")
     with pytest.raises(InputError, match="no readable photograph"):

@@ -247,6 +247,13 @@ class TestText:
         assert len(dataset) == 20
         assert dataset[0].size == (64, 64)
 
+    def test_painted_scenes_may_open_to_the_distance(self):
+        assert load_dataset("painted:3?far=0.5").far == 0.5
+        with pytest.raises(InputError, match="far is a share"):
+            load_dataset("painted:3?far=2")
+        with pytest.raises(InputError, match=r"far=0\.5"):
+            load_dataset("painted:3?far=much")
+
 
 class TestCache:
     def test_pairs_are_the_same_and_decoded_once(self, diml, tmp_path):

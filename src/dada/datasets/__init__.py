@@ -27,8 +27,8 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
     Options follow after a question mark: "nyuv2:/data?index=split.json", "scenes:/data?without=Art,Books". Those of
     each kind are the keyword arguments of its reader; `split=NAME` takes another split than asked for, and
     `cache=FOLDER` keeps decoded images of any kind as memory-mapped arrays. Painted scenes are "painted:SEED" or
-    "painted:SEED,COUNT", the same for every split, with the options `size` (pixels a side) and `textures` (a folder of
-    photographs).
+    "painted:SEED,COUNT", the same for every split, with the options `size` (pixels a side), `textures` (a folder of
+    photographs) and `far` (share of scenes that open to the distance).
 
     Args:
         text: kind, path and options.
@@ -60,17 +60,18 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
 def _painted(text: str, place: str, options: dict[str, str]) -> Dataset:
     from dada.datasets.painted import Painted
 
-    _check_options(text, options, ["size", "textures"])
+    _check_options(text, options, ["size", "textures", "far"])
     try:
         seed, count = (int(part) for part in (place if "," in place else f"{place},{Painted.count}").split(","))
         size = int(options.get("size", Painted.size[0]))
+        far = float(options.get("far", Painted.far))
     except ValueError:
         raise InputError(
             f"data set {text!r}: write painted:SEED or painted:SEED,COUNT, such as painted:0,5000, and options as "
-            "painted:0?size=384&textures=FOLDER."
+            "painted:0?size=384&textures=FOLDER&far=0.5."
         ) from None
     textures = Path(options["textures"]) if "textures" in options else None
-    return Painted(seed=seed, size=(size, size), count=count, textures=textures)
+    return Painted(seed=seed, size=(size, size), count=count, textures=textures, far=far)
 
 
 def _options(text: str, query: str) -> dict[str, str]:

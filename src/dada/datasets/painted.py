@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dada.datasets.painted_camera import develop
+from dada.datasets.painted_far import open_far
 from dada.datasets.painted_numba import count_jumps
 from dada.datasets.painted_outlines import Floats, Rng
 from dada.datasets.painted_stage import Stage
@@ -39,6 +40,8 @@ class Painted:
         photograph_share: of the materials, the share cut from photographs when there are some.
         camouflage: share of things that look like what is behind them.
         staircase: share of scenes whose depth has the steps of whole-numbered disparities.
+        far: share of scenes that open to the distance: hills up to 300 times as far, and skies, which have no depth
+            (NaN).
 
     Raises:
         InputError: a setting out of its range, or a folder without photographs.
@@ -51,6 +54,7 @@ class Painted:
     photograph_share: float = 0.4
     camouflage: float = 0.1
     staircase: float = 0.1
+    far: float = 0.0
     name: str = field(default="painted", init=False)
     unit: float = field(default=1122.7, init=False)
     quantity: str = field(default=DEPTH, init=False)
@@ -66,7 +70,7 @@ class Painted:
             )
         if self.textures is not None and not Path(self.textures).is_dir():
             raise InputError(f"textures: {self.textures} is not a folder; give a folder of photographs, or none at all")
-        for setting in ("photograph_share", "camouflage", "staircase"):
+        for setting in ("photograph_share", "camouflage", "staircase", "far"):
             if not 0 <= getattr(self, setting) <= 1:
                 raise InputError(f"{setting} is a share between 0 and 1; given {getattr(self, setting)}")
 
@@ -82,12 +86,15 @@ class Painted:
         rng = np.random.default_rng([self.seed, index])
         known = [self._bank.draw(rng) for _ in range(3)]
         stage = self._set(rng, known)
+        if self.far and rng.random() < self.far:
+            open_far(stage.image, stage.depth, stage.distance, self._bank, rng)
         for closeness in np.sort(rng.random(_crowd(rng))):
             self._add(stage, known, rng, float(closeness))
         while not has_jump(stage.depth):
             self._add(stage, known, rng, 1.0)
         stage.light_up(rng)
         depth = _staircase(stage.depth, rng) if rng.random() < self.staircase else stage.depth
+        depth = np.where(np.isfinite(depth), depth, np.float32(np.nan))
         return Pair(develop(stage.image, rng), depth, f"painted-{self.seed}-{index}")
 
     def _set(self, rng: Rng, materials: list[Material]) -> Stage:
@@ -151,5 +158,6 @@ def _placement(stage: Stage, rng: Rng, parts: list[Part], centre: np.ndarray, cl
 def _staircase(depth: Floats, rng: Rng) -> Floats:
     """Depth from whole-numbered disparities, one step of 0.15 to 0.6 percent."""
     step = math.exp(rng.uniform(math.log(0.0015), math.log(0.006)))
-    product = np.float32(np.median(depth) / step)
-    return product / np.rint(product / depth)
+    known = np.isfinite(depth)
+    product = np.float32(np.median(depth[known]) / step)
+    return np.where(known, product / np.maximum(np.rint(product / depth), 1), depth)

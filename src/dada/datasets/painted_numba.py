@@ -126,10 +126,10 @@ def expose(image, grain, exposure, dark, bright, picture):
 
 @compiled
 def count_jumps(depth, step):
-    """Pixels of [H, W] that differ from their right neighbour by more than `step` times the nearer of the two."""
+    """Pixels of [H, W] that differ from their right neighbour by more than `step` times the nearer; no skies."""
     count = 0
     for i in range(depth.shape[0]):
         for j in range(depth.shape[1] - 1):
             a, b = depth[i, j], depth[i, j + 1]
-            count += abs(a - b) > step * min(a, b)
+            count += np.isfinite(a + b) and abs(a - b) > step * min(a, b)
     return count

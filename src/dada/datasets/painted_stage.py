@@ -55,12 +55,13 @@ class Stage:
         image: [H, W, 3] light in 0..1.
         depth: [H, W] mm.
         ground: [H, W] mm, the backdrop alone.
+        distance: mm to its middle, about.
         pixel: mm in the scene that a pixel sees, at the depth of the backdrop.
         per_pixel: see `painted_numba.shade`.
     """
 
     def __init__(self, rng: Rng, size: tuple[int, int], distance: float, pixel: float, materials: list[Material]):
-        self.light = Light.draw(rng)
+        self.light, self.distance = Light.draw(rng), distance
         self.pixel, self.per_pixel = np.float32(pixel), np.float32(0.5 / pixel)
         planes = _backdrop(rng, size, distance, pixel)
         self.depth = planes[0] if len(planes) == 1 else planes.min(0)
