@@ -18,7 +18,7 @@ from dada.errors import InputError
 from dada.sample import Sample
 from dada.scene import render
 from dada.training import DataConfig, TrainConfig
-from dada.training.data import Batches, load, without
+from dada.training.data import DEVIATION, Batches, load, without
 
 
 def assert_equal(one: Sample, other: Sample) -> None:
@@ -140,3 +140,15 @@ def test_ragged_outlines_take_depths_from_nearby_and_leave_the_guide(small: Trai
 def test_a_ragged_outline_of_less_than_nothing_is_refused():
     with pytest.raises(InputError, match="ragged of painted:1"):
         DataConfig(dataset="painted:1", ragged=-1.0)
+
+
+def test_in_its_own_unit_a_far_scene_weighs_no_more_than_a_near_one(small: TrainConfig):
+    entry = DataConfig(dataset="painted:1?far=1.0", augment="none", own_unit=True)
+    plain, own = (Batches(replace(small, data=(replace(entry, own_unit=way),)))[2] for way in (False, True))
+    assert torch.equal(plain.guide, own.guide)
+    for before, after, known in zip(plain.target, own.target, own.target_mask, strict=True):
+        assert float(after[known].std(correction=0)) == pytest.approx(DEVIATION, rel=1e-3)
+        torch.testing.assert_close(after[known] / after[known].max(), before[known] / before[known].max())
+    size = (own.source.shape[-2], own.source.shape[-1])
+    whole = own.target_mask.flatten(1).all(dim=1)
+    torch.testing.assert_close(down(own.target, size)[whole], own.source[whole], rtol=1e-4, atol=1e-5)

@@ -42,6 +42,8 @@ class DataConfig:
     power: tuple[float, float] = (1.0, 1.0)
     """Raise positive targets to a power between these two, drawn anew each time: -1 makes disparities of depths, 3 lets
     far things be many times farther than near ones, as outdoors."""
+    own_unit: bool = False
+    """Measure each crop in its own deviation: a far scene then weighs no more than those it shares a batch with."""
 
     def __post_init__(self) -> None:
         _at_least(self.weight, 0, f"weight of {self.dataset}")
