@@ -14,6 +14,7 @@ from dada.learning_free import Dynamic, LearningFree
 from dada.sample import Method, Sample, Solve
 
 LEAST_SHARE = 0.1  # of the least value of a source: how low "auto" lets a result go
+BEYOND, HIDDEN = 0.05, 1024  # how far beyond its source "auto" lets a result go, see `bounds`
 RUNAWAY = 4  # how many times the largest value of a source "auto" lets a result of ratio reach
 RATIO_SPAN = 100  # how many times the least value the largest may be for "auto" to choose ratio
 
@@ -53,9 +54,24 @@ def auto_adjust(low: float, high: float, trained: str) -> Literal["ratio", "shif
     return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
 
 
-def least_value(low: float) -> float:
-    """Below which "auto" lets nothing fall, for a source from `low` >= 0 on: so that positive values stay positive."""
-    return LEAST_SHARE * low
+def bounds(low: float, high: float, pixels: float) -> tuple[float, float]:
+    """Between which values "auto" keeps a result.
+
+    What lies beyond all measurements shares its cells with something else, and the fewer pixels a cell has, the less
+    can hide in it. Where a cell holds a few pixels of a far hill and the coefficients leave it fewer still, these would
+    have to be far beyond the hill to make up for the rest. Positive values stay positive.
+
+    Args:
+        low: least value of the source.
+        high: its largest value.
+        pixels: of a source cell.
+
+    Returns:
+        The least and the largest value: a twentieth of the source's range beyond it, and the whole range for each 1024
+        pixels of a cell (x32); no lower than a tenth of the least value of a source that is nowhere below zero.
+    """
+    reach = (BEYOND + pixels / HIDDEN) * (high - low)
+    return max(low - reach, LEAST_SHARE * low) if low >= 0 else low - reach, high + reach
 
 
 def reconsidered(

@@ -39,7 +39,7 @@ class Report:
     uncertain_cells: int  # of a confidence between 0 and 1
     invalid_pixels: int  # in the result
     filled_pixels: int
-    lifted_pixels: int  # that would have fallen below what "auto" allows, and were raised
+    bounded_pixels: int  # that would have gone beyond what "auto" allows, and were brought back
     seconds: float
     warnings: list[str] = field(default_factory=list)
 

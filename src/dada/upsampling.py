@@ -16,13 +16,13 @@ from torch.nn.functional import interpolate
 from dada.default import Default
 from dada.diffusion import Coefficients, Solution, down, equilibrium, iterate, up
 from dada.diffusion.equilibrium import TOLERANCE
-from dada.diffusion.floor import not_below
+from dada.diffusion.floor import between
 from dada.diffusion.iterate import STEPS
 from dada.errors import InputError
 from dada.guide import bands_first, unit_range
 from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source
 from dada.memory import check_memory, kept_memory
-from dada.model import Model, auto_adjust, least_value, load_model, preferred_adjust, reconsidered
+from dada.model import Model, auto_adjust, bounds, load_model, preferred_adjust, reconsidered
 from dada.registration import MIN_AGREEMENT, edge_agreement
 from dada.result import Report, Result, UpsampleWarning, consistency
 from dada.sample import Sample, fill, within
@@ -66,7 +66,7 @@ def upsample(
             learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
             unless its equilibrium is not reached or some pixel exceeds the largest value four times. With "auto",
             models that are solved for (not methods such as "gf") give no value below zero where the source has none,
-            and none below a tenth of its least where that is positive; "shift" has no such bound.
+            and none far beyond what was measured (`dada.model.bounds`); "ratio" and "shift" have no such bound.
         method: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
@@ -117,11 +117,12 @@ def upsample(
             said.append(f"equilibrium not reached: {way.reason}")
         valid = up(torch.from_numpy(trust > 0).to(device), size)
         kept = torch.ones_like(valid) if fill else valid
-        lifted = torch.zeros_like(kept)
-        if way.solved and adjust == "auto" and low >= 0:
-            floor = least_value(low)
-            lifted = kept & (values < floor - (tolerance or TOLERANCE) * (high - low))
-            values = _lifted(values, cells, trust, floor)
+        bounded = torch.zeros_like(kept)
+        if way.solved and adjust == "auto":
+            least, most = bounds(low, high, size[0] * size[1] / cells.values.size)
+            noise = (tolerance or TOLERANCE) * (high - low)
+            bounded = kept & ((values < least - noise) | (values > most + noise))
+            values = _bounded(values, cells, trust, least, most)
         result = cells.like_source(torch.where(kept, values, torch.nan))
     _check_finite(result, kept, cells)
     exact = consistency(result, cells.values, trust == 1)
@@ -133,7 +134,7 @@ def upsample(
         converged=way.converged, reason=way.reason, consistency_max=exact[0],
         consistency_mean=exact[1], invalid_cells=int((trust == 0).sum()), uncertain_cells=int(((trust > 0) &
         (trust < 1)).sum()), invalid_pixels=int((~kept).sum()), filled_pixels=int((kept & ~valid).sum()),
-        lifted_pixels=int(lifted.sum()), seconds=time.perf_counter() - begin, warnings=said,
+        bounded_pixels=int(bounded.sum()), seconds=time.perf_counter() - begin, warnings=said,
     )  # fmt: skip
     for text in said:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
@@ -276,15 +277,15 @@ def _flat_is_one(c: Coefficients) -> Coefficients:
     return Coefficients(*(part / flat for part in c)) if flat > 0 else c
 
 
-def _lifted(values: Tensor, cells: Cells, trust: np.ndarray, floor: float) -> Tensor:
-    """The nearest image [H, W] that is nowhere below the floor, with the means of exact cells.
+def _bounded(values: Tensor, cells: Cells, trust: np.ndarray, least: float, most: float) -> Tensor:
+    """The nearest image [H, W] between two values, with the means of exact cells.
 
-    Uncertain ones keep their own, as far as these are not below it either.
+    Uncertain ones keep their own, as far as these lie between them too.
     """
-    own = down(values.double(), cast(tuple[int, int], cells.values.shape)).clamp(min=floor)
+    own = down(values.double(), cast(tuple[int, int], cells.values.shape)).clamp(least, most)
     measured = torch.from_numpy(np.where(trust == 1, cells.values, np.nan)).to(own)
     means = torch.where(torch.isfinite(measured), measured, own)
-    return not_below(values, torch.where(torch.from_numpy(trust > 0).to(own.device), means, torch.nan), floor)
+    return between(values, torch.where(torch.from_numpy(trust > 0).to(own.device), means, torch.nan), least, most)
 
 
 def _check_finite(result: ArrayLike, kept: Tensor, cells: Cells) -> None:

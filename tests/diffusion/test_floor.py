@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dada.diffusion import down, up
-from dada.diffusion.floor import not_below
+from dada.diffusion.floor import between, not_below
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(1, 5))
 
@@ -66,3 +66,15 @@ def test_cells_without_a_mean_are_cut_off_and_types_kept(dtype):
     image = torch.tensor([[-1.0, 2.0, -3.0, 5.0]], dtype=dtype)
     result = not_below(image, torch.tensor([[0.5, torch.nan]], dtype=dtype))
     assert torch.equal(result, torch.tensor([[0.0, 1.0, 0.0, 5.0]], dtype=dtype))
+
+
+@given(SIZES, st.integers(0, 1000))
+def test_an_image_is_brought_between_two_values_with_its_means(size, seed):
+    image, means = drawn(size, seed)
+    result = between(image, means, -0.1, 1.1)
+    assert result.min() >= -0.1
+    assert result.max() <= 1.1
+    torch.testing.assert_close(down(result, tuple(means.shape)), means, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(between(result, means, -0.1, 1.1), result, rtol=0, atol=1e-12)
+    if image.min() >= -0.1 and image.max() <= 1.1:
+        assert torch.equal(result, image)

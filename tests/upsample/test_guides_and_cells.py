@@ -9,7 +9,7 @@ import torch
 import dada
 from dada.diffusion import Coefficients
 from dada.inputs import read_source
-from dada.model import load_model
+from dada.model import bounds, load_model
 from dada.result import UpsampleWarning, consistency
 
 from .averaging import averaged, holes
@@ -237,20 +237,42 @@ def test_heights_that_are_nowhere_negative_stay_so_unless_shift_is_asked_for(sce
     height, source = cliff(scene)
     plain = dada.upsample(source, scene.guide, model="none", adjust="shift")
     assert plain.values.min() < -1
-    assert plain.report.lifted_pixels == 0
+    assert plain.report.bounded_pixels == 0
     result = dada.upsample(source, scene.guide, model="none")
     assert result.values.min() == 0
-    assert 0 < result.report.lifted_pixels <= (plain.values < 0).sum()
+    assert 0 < result.report.bounded_pixels <= ((plain.values < 0) | (plain.values > 30)).sum()
     np.testing.assert_allclose(averaged(result.values, 24, 32), source, atol=1e-5)
     assert result.report.consistency_max < 1e-5
     assert np.square(result.values - height).mean() < np.square(plain.values - height).mean()
 
 
-def test_signed_values_have_no_floor(scene):
+def test_signed_values_have_no_floor_at_zero(scene):
     _, source = cliff(scene)
     result = dada.upsample(source - 1, scene.guide, model="none")
     assert result.values.min() < -2
-    assert result.report.lifted_pixels == 0
+
+
+def test_nothing_goes_far_beyond_what_was_measured_unless_shift_is_asked_for(scene):
+    _, source = cliff(scene)
+    free = dada.upsample(source - 10, scene.guide, model="none", adjust="shift")
+    result = dada.upsample(source - 10, scene.guide, model="none")
+    least, most = bounds(-10, 20, 64)
+    assert free.values.min() < least
+    assert free.values.max() > most
+    assert free.report.bounded_pixels == 0
+    assert result.values.min() == pytest.approx(least)
+    assert result.values.max() == pytest.approx(most)
+    assert result.report.bounded_pixels >= ((free.values < least - 0.01) | (free.values > most + 0.01)).sum()
+    assert result.report.consistency_max < 1e-5
+
+
+def test_small_cells_hide_less_than_large_ones():
+    least, most = bounds(-1.0, 3.0, 16)
+    assert -1.5 < least < -1 < 3 < most < 3.5
+    assert bounds(-1.0, 3.0, 1024) == pytest.approx((-5.2, 7.2))
+    assert bounds(2.0, 3.0, 1024) == pytest.approx((0.95, 4.05))
+    assert bounds(0.5, 9.0, 256) == pytest.approx((0.05, 9 + 0.3 * 8.5))
+    assert bounds(2.0, 2.0, 64) == (2.0, 2.0)
 
 
 def test_positive_values_stay_positive_where_shift_is_chosen_for_them(scene):
@@ -258,7 +280,7 @@ def test_positive_values_stay_positive_where_shift_is_chosen_for_them(scene):
     _, source = cliff(scene)
     result = dada.upsample(source + 0.05, scene.guide, model="none")
     assert result.report.adjust == "shift"
-    assert result.report.lifted_pixels > 0
+    assert result.report.bounded_pixels > 0
     assert result.values.min() == pytest.approx(0.005)
     assert result.report.consistency_max < 1e-5
 

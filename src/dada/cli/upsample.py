@@ -121,8 +121,8 @@ def _about_invalid(outcome: Outcome) -> list[str]:
             else f"{report.invalid_pixels} pixels stay invalid (--fill gives them values)"
         )
         lines.append(f"{report.invalid_cells} of {cells} source cells are invalid: {fate}")
-    if report.lifted_pixels:
-        lines.append(f"{report.lifted_pixels} pixels would have been negative or next to zero, and were raised")
+    if report.bounded_pixels:
+        lines.append(f"{report.bounded_pixels} pixels would have gone far beyond all measurements, and were kept back")
     if outcome.moved:
         lines.append(f"{outcome.moved} pixels moved by one unit off the value that means invalid")
     if outcome.points is not None:

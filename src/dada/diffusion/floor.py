@@ -1,4 +1,4 @@
-"""The nearest image that is nowhere below a floor and has the same cell means."""
+"""The nearest image that is nowhere below a floor, or above a ceiling, and has the same cell means."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ from torch import Tensor
 from .blocks import partition, spread
 
 ROUNDS = 64  # of finding what stays above the floor; a handful is usual
+
+
+def between(values: Tensor, means: Tensor, least: float, most: float) -> Tensor:
+    """Bring an image between two values, each as far as `not_below` does, with the given means.
+
+    Args:
+        values: [H, W].
+        means: [h, w], from `least` to `most`; NaN in cells that are only to be cut off.
+        least: least value of the result.
+        most: its largest.
+
+    Returns:
+        [H, W] of the same dtype.
+    """
+    values = not_below(values, means, least)
+    return -not_below(-values, -means, -most) if bool((values > most).any()) else values
 
 
 def not_below(values: Tensor, means: Tensor, floor: float = 0.0) -> Tensor:

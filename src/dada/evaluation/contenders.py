@@ -15,10 +15,10 @@ from torch import Tensor
 from dada.default import Default
 from dada.diffusion import Coefficients, equilibrium
 from dada.diffusion.constraint import Adjust
-from dada.diffusion.floor import not_below
+from dada.diffusion.floor import between
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
-from dada.model import Model, auto_adjust, least_value, load_model, preferred_adjust, reconsidered
+from dada.model import Model, auto_adjust, bounds, load_model, preferred_adjust, reconsidered
 from dada.sample import Method, Sample, initialise, within
 
 BICUBIC = "bicubic"
@@ -58,7 +58,7 @@ class Diffusion:
         return f"model {self.model.name}"
 
     def __call__(self, sample: Sample) -> Tensor:
-        """Return [B, 1, H, W]; the batch is adjusted, and kept from falling below zero, as by `dada.upsample`."""
+        """Return [B, 1, H, W]; the batch is adjusted, and kept near its measurements, as by `dada.upsample`."""
         start = initialise(sample.source, sample.source_mask, sample.size, "torch")
         sample = replace(sample, initial=within(start, sample.source, sample.source_mask))
         if not bool(sample.source_mask.any()):
@@ -86,11 +86,9 @@ class Diffusion:
         other = reconsidered(adjust, low, high, least, most, reached[-1])
         if other != adjust:
             result = run(other)
-        if low >= 0:
-            means = torch.where(sample.source_mask, sample.source, torch.nan)
-            parts = zip(result, means, strict=True)
-            result = torch.stack([not_below(y[0], m[0], least_value(low))[None] for y, m in parts])
-        return result
+        ends = bounds(low, high, sample.guide[0, 0].numel() / sample.source[0, 0].numel())
+        means = torch.where(sample.source_mask, sample.source, torch.nan)
+        return torch.stack([between(y[0], m[0], *ends)[None] for y, m in zip(result, means, strict=True)])
 
 
 def resolve(text: str, settings: Sequence[str] = ()) -> Contender:
