@@ -118,7 +118,7 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     used = given.count > 0
     centre = 0.0
     if system.ratio:
-        np.maximum(y, 0.01 * given.source[used].min(), out=y)
+        np.maximum(y, y.dtype.type(0.01 * given.source[used].min()), out=y)  # a float64 would turn y to it and back
     else:  # L ignores a constant; without it, more digits are left for what varies
         centre = float(given.source[used].mean())
         y -= y.dtype.type(centre)

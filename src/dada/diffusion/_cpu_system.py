@@ -214,12 +214,32 @@ class CpuSystem:
     def _update(self, alpha: float) -> tuple[float, float]:
         """r -= alpha q; returns r'r and the r'z of Jacobi. x += alpha p is left to the next pass that reads p."""
         self.alpha = alpha or self.alpha
+        if self.hierarchy:
+            return self._update_and_restrict(alpha, self.hierarchy)
         rr = sum(
             self._bands(
                 lambda lo, hi: _numba.update(self.r, self.q, self.g, alpha, self.fold, self.s1, *self.parts, lo, hi)
             )
         )
-        return rr, _numba.cell_step(self.s1, self.inverse, self.hard, rr, self.kappa, self.fold, self.multiplier)
+        return rr, rr + _numba.cell_step(
+            self.s1, self.inverse, self.hard, self.kappa, self.fold, self.multiplier, 0, self.cells[0]
+        )
+
+    def _update_and_restrict(self, alpha: float, levels: Hierarchy) -> tuple[float, float]:
+        """The same with the V-cycle's way down to its first grid."""
+        grids = (*self.parts, *levels.parents, levels.first.r, levels.first.isd)
+        sums = self._bands(
+            lambda lo, hi: _numba_levels.update_and_restrict(
+                self.r, self.q, self.g, alpha, self.fold, self.s1, self.inverse, self.hard, self.kappa,
+                self.multiplier, self.wv, self.wh, self.sd, OMEGA, *grids, lo, hi,
+            )
+        )  # fmt: skip
+        self._bands(
+            lambda lo, hi: _numba_levels.restrict_beside(
+                self.r, self.g, self.kappa, self.wv, self.wh, self.sd, OMEGA, *grids, lo, hi
+            )
+        )
+        return sum(rr for rr, _ in sums), sum(rz for _, rz in sums)
 
     def _cycle(self) -> float:
         """V-cycle on r: leaves t and kappa3 with z = t - g kappa3, and the multiplier of z."""
@@ -231,12 +251,6 @@ class CpuSystem:
 
     def _cycle_in_bands(self, levels: Hierarchy) -> float:
         first = levels.first
-        self._bands(
-            lambda lo, hi: _numba_levels.restrict(
-                self.r, self.g, self.kappa, self.wv, self.wh, self.sd, OMEGA,
-                *self.parts, *levels.parents, first.r, first.isd, lo, hi,
-            )
-        )  # fmt: skip
         extra = self._correct(levels, 0)
         rt = sum(
             self._bands(

@@ -87,35 +87,58 @@ def root(sd, count, share, tiny, rows, cols, lo, hi):
 
 
 @compiled
+def _invert(sd, i, out):
+    """Row i of 1 / sd; a function of its own, as rows that change places look as if they overlapped."""
+    arrays_apart()
+    one = sd.dtype.type(1)  # a plain 1 would turn the division to float64
+    for j in range(out.shape[0]):
+        out[j] = one / sd[i, j]
+
+
+@compiled
+def _scale_edges(wv, wh, i, here, below):
+    """Scale the edges of row i to its right by `here`, those below it by `here` and `below`."""
+    arrays_apart()
+    for j in range(here.shape[0]):
+        wv[i + 1, j] *= here[j] * below[j]
+    for j in range(1, here.shape[0]):
+        wh[i, j] *= here[j - 1] * here[j]
+
+
+@compiled
+def _fill_g(g, i, here, y, scaled, measured, has_measured, total):
+    """Row i of g, and its squares added to `total`."""
+    arrays_apart()
+    if scaled:
+        for j in range(here.shape[0]):
+            g[i, j] = here[j] * y[i, j] * y[i, j]
+    else:
+        for j in range(here.shape[0]):
+            g[i, j] = here[j]
+    if has_measured:
+        for j in range(here.shape[0]):
+            g[i, j] *= measured[i, j]
+    for j in range(here.shape[0]):
+        total[j] += g[i, j] * g[i, j]
+
+
+@compiled
 def normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, lo, hi):
     """Scale the weights of block rows lo..hi to a unit diagonal; fill g (m / sd, or m y^2 / sd), its square sums s0."""
     arrays_apart()
     H, W = sd.shape
     total = np.empty(W, sd.dtype)
     here = np.empty(W, sd.dtype)
-    below = np.empty(W, sd.dtype)
-    for j in range(W):
-        here[j] = 1 / sd[rows[lo], j]
+    below = np.zeros(W, sd.dtype)
+    _invert(sd, rows[lo], here)
     for block in range(lo, hi):
         total[:] = 0
         for i in range(rows[block], rows[block + 1]):
             if i + 1 < H:
-                for j in range(W):
-                    below[j] = 1 / sd[i + 1, j]
-                    wv[i + 1, j] *= here[j] * below[j]
-            for j in range(1, W):
-                wh[i, j] *= here[j - 1] * here[j]
-            for j in range(W):
-                g[i, j] = here[j]
+                _invert(sd, i + 1, below)
+            _scale_edges(wv, wh, i, here, below)  # below the last row are none
+            _fill_g(g, i, here, y, scaled, measured, has_measured, total)
             here, below = below, here
-            if scaled:
-                for j in range(W):
-                    g[i, j] *= y[i, j] * y[i, j]
-            if has_measured:
-                for j in range(W):
-                    g[i, j] *= measured[i, j]
-            for j in range(W):
-                total[j] += g[i, j] * g[i, j]
         reduce(total, cols, s0, block)
 
 
@@ -124,18 +147,23 @@ def laplacian_row(y, cv, ch, i, out):
     """Row i of L y."""
     arrays_apart()
     H, W = y.shape
-    for j in range(W):
-        out[j] = 0
-    if i > 0:
+    if i == 0 or i + 1 == H:
         for j in range(W):
-            out[j] += cv[i - 1, j] * (y[i, j] - y[i - 1, j])
-    if i + 1 < H:
+            out[j] = 0
+        if i > 0:
+            for j in range(W):
+                out[j] += cv[i - 1, j] * (y[i, j] - y[i - 1, j])
+        if i + 1 < H:
+            for j in range(W):
+                out[j] += cv[i, j] * (y[i, j] - y[i + 1, j])
+    else:
         for j in range(W):
-            out[j] += cv[i, j] * (y[i, j] - y[i + 1, j])
-    for j in range(W - 1):
-        out[j] += ch[i, j] * (y[i, j] - y[i, j + 1])
-    for j in range(1, W):
-        out[j] += ch[i, j - 1] * (y[i, j] - y[i, j - 1])
+            out[j] = cv[i - 1, j] * (y[i, j] - y[i - 1, j]) + cv[i, j] * (y[i, j] - y[i + 1, j])
+    if W > 1:
+        out[0] += ch[i, 0] * (y[i, 0] - y[i, 1])
+        for j in range(1, W - 1):
+            out[j] += ch[i, j] * (y[i, j] - y[i, j + 1]) + ch[i, j - 1] * (y[i, j] - y[i, j - 1])
+        out[W - 1] += ch[i, W - 2] * (y[i, W - 1] - y[i, W - 2])
 
 
 @compiled
@@ -336,14 +364,14 @@ def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edg
 
 
 @compiled
-def cell_step(s1, inverse, hard, rr, kappa, fold, multiplier):
+def cell_step(s1, inverse, hard, kappa, fold, multiplier, lo, hi):
     """kappa = s1 / (slack + s0) in each cell: to be folded out of r if hard, else the multiplier of z.
 
-    Returns r'z = r'r - sum of kappa s1.
+    Returns r'z - r'r of block rows lo..hi, minus the sum of kappa s1.
     """
     arrays_apart()
-    total = rr
-    for i in range(s1.shape[0]):
+    total = 0.0
+    for i in range(lo, hi):
         for j in range(s1.shape[1]):
             value = s1[i, j] * inverse[i, j]
             kappa[i, j] = value

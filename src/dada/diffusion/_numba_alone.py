@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._numba import advance, cell_step, direction, normalise, residual_ratio, root, update, weigh
-from ._numba_levels import aggregate, cell_inverse, whole_cycle
+from ._numba_levels import aggregate, cell_inverse, update_and_restrict, whole_cycle
 from ._numba_rows import arrays_apart, compiled
 
 NEAR = 32  # rows of an image at a time, which the second level of a cache holds
@@ -114,15 +114,27 @@ def build(wv, wh, sd, g, slack, floor, prow, pcol, table, starts, c_wv, c_wh, c_
 
 
 @compiled
+def _first_pass(system, levels, alpha, omega):
+    """r -= alpha q and what the cells make of it, with a V-cycle also its way down; returns r'r and r'z of Jacobi."""
+    s = system
+    h = s.s1.shape[0]
+    if levels is None:
+        rr = update(s.r, s.q, s.g, alpha, s.fold, s.s1, s.rows, s.cols, 0, h)
+        return rr, rr + cell_step(s.s1, s.inverse, s.hard, s.kappa, s.fold, s.multiplier, 0, h)
+    return update_and_restrict(
+        s.r, s.q, s.g, alpha, s.fold, s.s1, s.inverse, s.hard, s.kappa, s.multiplier, s.wv, s.wh, s.sd, omega,
+        s.rows, s.cols, levels.prow, levels.pcol, levels.r, levels.isd, 0, h,
+    )  # fmt: skip
+
+
+@compiled
 def precondition(system, levels, alpha, eps, omega):
     """r -= alpha q, then z, by Jacobi where `levels` is None: what `CpuSystem.step` does in bands. Returns r'z."""
     s = system
     h, w = s.s1.shape
-    rr = update(s.r, s.q, s.g, alpha, s.fold, s.s1, s.rows, s.cols, 0, h)
-    rz = cell_step(s.s1, s.inverse, s.hard, rr, s.kappa, s.fold, s.multiplier)
+    rr, rz = _first_pass(system, levels, alpha, omega)
     if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
-        rr = update(s.r, s.q, s.g, 0.0, s.fold, s.s1, s.rows, s.cols, 0, h)
-        rz = cell_step(s.s1, s.inverse, s.hard, rr, s.kappa, s.fold, s.multiplier)
+        rr, rz = _first_pass(system, levels, 0.0, omega)
     rz = max(rz, 0.0) + eps * rr
     if levels is not None:
         v = levels

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._numba import cell_step, update
 from ._numba_rows import BORDER, aligned, arrays_apart, bordered, compiled, expand, reduce
 
 
@@ -126,6 +127,37 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
                 line[:] = 0
                 group += 1
         above, here, below = here, below, above
+
+
+@compiled
+def update_and_restrict(
+    r, q, g, alpha, fold, s1, inverse, hard, kappa, multiplier, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
+    lo, hi,
+):  # fmt: skip
+    """`update`, `cell_step` and `restrict` of block rows lo..hi, each while its rows are near; returns r'r and r'z.
+
+    `restrict` needs the rows beside its own updated: a block row that borders on another band is left out, for
+    `restrict_beside` when all bands are done.
+    """
+    h = kappa.shape[0]
+    rr, taken = 0.0, 0.0
+    for block in range(lo, hi):
+        rr += update(r, q, g, alpha, fold, s1, rows, cols, block, block + 1)
+        taken += cell_step(s1, inverse, hard, kappa, fold, multiplier, block, block + 1)
+        if block - 1 > lo or (block == 1 and lo == 0):
+            restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, block - 1, block)
+    if hi == h and (hi - 1 > lo or lo == 0):
+        restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, hi - 1, hi)
+    return rr, rr + taken
+
+
+@compiled
+def restrict_beside(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, hi):
+    """`restrict` the block rows of a band that border on another one."""
+    if lo > 0:
+        restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, lo + 1)
+    if hi < kappa.shape[0] and (hi - 1 > lo or lo == 0):
+        restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, hi - 1, hi)
 
 
 @compiled
@@ -330,9 +362,8 @@ def whole_cycle(
     multiplier, extra, cells_first, omega,
     table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain,
 ):  # fmt: skip
-    """The V-cycle of one image in one call, for one thread. Returns r'z."""
+    """The V-cycle of one image after `update_and_restrict`, in one call, for one thread. Returns r'z."""
     h, w = kappa.shape
-    restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, first_r, first_isd, 0, h)
     cycle(table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain, omega)
     for i in range(h):
         for j in range(w):
