@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _numba, _numba_alone, _numba_levels, _numba_loop, _numba_values, solver
-from ._levels import OMEGA, Hierarchy, aligned, reciprocal, worth_it
+from ._levels import OMEGA, OVER, Hierarchy, aligned, reciprocal, worth_it
 from ._numba_alone import Levels, Newton, Plain
 from .blocks import Blocks
 
@@ -97,6 +97,7 @@ class CpuSystem:
         if worth_it(blocks, hard):
             key = ("levels", blocks, self.loose, kind)
             self.hierarchy = _kept(key, H * W, lambda: Hierarchy(blocks, self.loose, kind))
+            self.hierarchy.over = 1.0 if self.soft.any() else OVER
             self.kappa3, self.s3, self.extra = (np.empty(self.cells) for _ in range(3))
 
     # ---- threads
@@ -208,7 +209,7 @@ class CpuSystem:
         first = self.hierarchy.first
         return system, Levels(
             *self.hierarchy.parents, first.r, first.t, first.isd, self.s3, self.kappa3, self.extra,
-            self.hierarchy.starts_with_cells, self.hierarchy.packed,
+            self.hierarchy.starts_with_cells, self.hierarchy.over, self.hierarchy.packed,
         )  # fmt: skip
 
     def _update(self, alpha: float) -> tuple[float, float]:
@@ -250,18 +251,18 @@ class CpuSystem:
         return rz
 
     def _cycle_in_bands(self, levels: Hierarchy) -> float:
-        first = levels.first
+        first, over = levels.first, levels.over
         extra = self._correct(levels, 0)
         rt = sum(
             self._bands(
                 lambda lo, hi: _numba_levels.prolong(
-                    self.r, self.g, self.kappa, extra, first.t, first.isd, self.wv, self.wh, self.sd, OMEGA,
+                    self.r, self.g, self.kappa, extra, first.t, first.isd, self.wv, self.wh, self.sd, OMEGA, over,
                     *self.parts, *levels.parents, self.t, self.s3, lo, hi,
                 )
             )
         )  # fmt: skip
         return _numba_levels.post_cells(
-            self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, rt, self.kappa3, self.multiplier
+            self.s3, self.inverse, self.kappa, extra, self.s1, OMEGA, over, rt, self.kappa3, self.multiplier
         )
 
     def _correct(self, levels: Hierarchy, depth: int) -> np.ndarray:
@@ -280,15 +281,17 @@ class CpuSystem:
                 *parts, *parents, below.r, below.isd, lo, hi,
             )
         )  # fmt: skip
-        extra = self._correct(levels, depth + 1)
+        extra, over = self._correct(levels, depth + 1), levels.over
         self._bands(
             lambda lo, hi: _numba_levels.prolong(
-                here.r, here.g, here.kappa, extra, below.t, below.isd, here.wv, here.wh, here.sd, OMEGA,
+                here.r, here.g, here.kappa, extra, below.t, below.isd, here.wv, here.wh, here.sd, OMEGA, over,
                 *parts, *parents, here.t, here.s, lo, hi,
             )
         )  # fmt: skip
         last = np.empty(self.cells)
-        _numba_levels.post_cells(here.s, here.inverse, here.kappa, extra, here.s, OMEGA, 0.0, last, here.multiplier)
+        _numba_levels.post_cells(
+            here.s, here.inverse, here.kappa, extra, here.s, OMEGA, over, 0.0, last, here.multiplier
+        )
         self._bands(lambda lo, hi: _numba_levels.take_out(here.t, here.g, last, *parts, lo, hi))
         return here.multiplier
 

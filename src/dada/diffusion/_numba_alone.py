@@ -53,6 +53,7 @@ class Levels(NamedTuple):
     kappa3: np.ndarray
     extra: np.ndarray
     starts_with_cells: bool
+    over: float
     packed: tuple
 
 
@@ -140,7 +141,7 @@ def precondition(system, levels, alpha, eps, omega):
         v = levels
         cycled = whole_cycle(
             s.r, s.g, s.kappa, s.wv, s.wh, s.sd, s.rows, s.cols, v.prow, v.pcol, v.r, v.t, v.isd, s.t, v.s3, s.inverse,
-            s.s1, v.kappa3, s.multiplier, v.extra, v.starts_with_cells, omega, *v.packed,
+            s.s1, v.kappa3, s.multiplier, v.extra, v.starts_with_cells, omega, v.over, *v.packed,
         )  # fmt: skip
         if s.loose:
             for i in range(h):

@@ -175,30 +175,30 @@ def _reduce_scaled(line, pcol, isd_c, group, r_c):
 
 
 @compiled
-def _coarse_row(z_c, isd_c, group, pcol, scratch, out):
-    """Row `group` of z_c isd_c, copied to the pixels of each group."""
+def _coarse_row(z_c, isd_c, over, group, pcol, scratch, out):
+    """Row `group` of the correction over z_c isd_c, copied to the pixels of each group."""
     arrays_apart()
     if out.shape[0] == 2 * z_c.shape[1]:  # pairs: in one go
         for J in range(z_c.shape[1]):
-            value = z_c[group, J] * isd_c[group, J]
+            value = over * z_c[group, J] * isd_c[group, J]
             out[2 * J] = value
             out[2 * J + 1] = value
         return
     for J in range(z_c.shape[1]):
-        scratch[0, J] = z_c[group, J] * isd_c[group, J]
+        scratch[0, J] = over * z_c[group, J] * isd_c[group, J]
     expand(scratch, 0, pcol, out)
 
 
 @compiled
-def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow, pcol, t, s3, lo, hi):
+def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, rows, cols, prow, pcol, t, s3, lo, hi):
     """Add the coarse correction to the first smoothing step and smooth again; t lacks only - omega g kappa3.
 
-    `extra` is the multiplier that the coarse correction brings. s3 = block sums of g times the residual before the
-    last smoothing step. Returns r't of the band.
+    `extra` is the multiplier that the coarse correction brings, before both are enlarged by `over`. s3 = block sums of
+    g times the residual before the last smoothing step. Returns r't of the band.
     """
     arrays_apart()
     H, W = r.shape
-    om = r.dtype.type(omega)
+    om, ov = r.dtype.type(omega), r.dtype.type(over)
     above = bordered(W, r.dtype)
     here = bordered(W, r.dtype)
     below = bordered(W, r.dtype)
@@ -214,7 +214,7 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
     block, following = lo, max(lo - 1, 0)
     group = np.searchsorted(prow, begin, side="right") - 1
     expand(kappa, following, cols, take)
-    _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
+    _coarse_row(z_c, isd_c, ov, group, pcol, scratch, coarse)
     for i in range(begin - 1, rows[hi]):  # smooth and correct the row below, then smooth row i again
         if i + 1 == H:
             below[:] = 0
@@ -224,7 +224,7 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
                 expand(kappa, following, cols, take)
             if i + 1 == prow[group + 1]:
                 group += 1
-                _coarse_row(z_c, isd_c, group, pcol, scratch, coarse)
+                _coarse_row(z_c, isd_c, ov, group, pcol, scratch, coarse)
             for j in range(W):
                 below[j + BORDER] = om * (r[i + 1, j] - g[i + 1, j] * take[j]) + sd[i + 1, j] * coarse[j]
         if i >= first:
@@ -232,7 +232,7 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
                 expand(kappa, block, cols, push)
                 expand(extra, block, cols, more)
                 for j in range(W):
-                    push[j] = om * push[j] + more[j]
+                    push[j] = om * push[j] + ov * more[j]
                 total[:] = 0
             part = r.dtype.type(0)
             for j in range(W):
@@ -253,7 +253,7 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, rows, cols, prow,
 
 
 @compiled
-def post_cells(s3, inverse, kappa, extra, s1, omega, rt, kappa3, multiplier):
+def post_cells(s3, inverse, kappa, extra, s1, omega, over, rt, kappa3, multiplier):
     """Finish the smoothing in the cells: kappa3, the multiplier of z. Returns r'z = r't - omega sum of kappa3 s1."""
     arrays_apart()
     total = rt
@@ -261,13 +261,13 @@ def post_cells(s3, inverse, kappa, extra, s1, omega, rt, kappa3, multiplier):
         for j in range(s3.shape[1]):
             last = s3[i, j] * inverse[i, j]
             kappa3[i, j] = omega * last
-            multiplier[i, j] = omega * (kappa[i, j] + last) + extra[i, j]
+            multiplier[i, j] = omega * (kappa[i, j] + last) + over * extra[i, j]
             total -= omega * last * s1[i, j]
     return total
 
 
 @compiled
-def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier, gain, omega):
+def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier, gain, omega, over):
     """One V-cycle on the packed levels: from r of the first of them to its correction, left in its t.
 
     table[l] = H, W, h, w, then offsets of: pixels, wv, wh, cells, rows, cols, groups of rows and of columns for the
@@ -342,6 +342,7 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
             wh[at_h : at_h + H * (W + 1)].reshape(H, W + 1),
             sd[pixel : pixel + H * W].reshape(H, W),
             omega,
+            over,
             rows,
             cols,
             starts[at_prow : at_prow + Hc + 1],
@@ -352,25 +353,27 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
             h,
         )
         last_kappa = np.empty((h, w))
-        post_cells(s_l, i_l, k_l, extra, s_l, omega, 0.0, last_kappa, m_l)
+        post_cells(s_l, i_l, k_l, extra, s_l, omega, over, 0.0, last_kappa, m_l)
         take_out(t_l, g_l, last_kappa, rows, cols, 0, h)
 
 
 @compiled
 def whole_cycle(
     r, g, kappa, wv, wh, sd, rows, cols, prow, pcol, first_r, first_t, first_isd, t, s3, inverse, s1, kappa3,
-    multiplier, extra, cells_first, omega,
+    multiplier, extra, cells_first, omega, over,
     table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain,
 ):  # fmt: skip
     """The V-cycle of one image after `update_and_restrict`, in one call, for one thread. Returns r'z."""
     h, w = kappa.shape
-    cycle(table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain, omega)
+    cycle(
+        table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain, omega, over
+    )
     for i in range(h):
         for j in range(w):
             at = i * w + j
             extra[i, j] = gain[at] * first_t[i, j] * first_isd[i, j] if cells_first else c_multiplier[at]
-    rt = prolong(r, g, kappa, extra, first_t, first_isd, wv, wh, sd, omega, rows, cols, prow, pcol, t, s3, 0, h)
-    return post_cells(s3, inverse, kappa, extra, s1, omega, rt, kappa3, multiplier)
+    rt = prolong(r, g, kappa, extra, first_t, first_isd, wv, wh, sd, omega, over, rows, cols, prow, pcol, t, s3, 0, h)
+    return post_cells(s3, inverse, kappa, extra, s1, omega, over, rt, kappa3, multiplier)
 
 
 @compiled

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from . import solver
-from ._levels import ACROSS, CELLS, OMEGA, Grid, grids, worth_it
+from ._levels import ACROSS, CELLS, OMEGA, OVER, Grid, grids, worth_it
 from .blocks import Blocks, block_sum, spread
 from .coefficients import Coefficients, laplacian
 from .constraint import Constraint
@@ -86,6 +86,7 @@ class TorchSystem:
         self.measured = c.vertical.new_ones(1, 1, 1) if measured is None else measured.to(c.vertical.dtype)
         self.slack = torch.where(constraint.weight > 0, 1 / constraint.weight, torch.inf).detach()
         loose = not bool(self.hard.all())
+        self.over = 1.0 if bool(((constraint.count > 0) & ~self.hard).any()) else OVER
         wanted = any(worth_it(self.blocks, hard.cpu().numpy()) for hard in self.hard)
         self.r = c.vertical.new_zeros(len(c.vertical), *self.blocks.target_size)
         self.grids: tuple[Grid, ...] = grids(self.blocks, loose) if wanted else ()
@@ -177,7 +178,7 @@ class TorchSystem:
         left = r - level.times_g(kappa) - level.apply(z)
         inverse_sd = _reciprocal(coarse.sd)
         z_c, extra = self._cycle(depth + 1, block_sum(level.sd * left, level.groups) * inverse_sd)
-        z_c = z_c * inverse_sd
+        z_c, extra = self.over * z_c * inverse_sd, self.over * extra
         if coarse.gain is not None:
             extra = coarse.gain * z_c
         elif coarse.blocks is None:
