@@ -5,8 +5,18 @@ import numpy as np
 import pytest
 import torch
 
-from dada.diffusion import _levels, _numba_values, partition, up
+from dada.diffusion import (
+    _cpu_system,
+    _levels,
+    _numba_values,
+    coefficients,
+    down,
+    equilibrium,
+    partition,
+    up,
+)
 from dada.diffusion._numba_rows import arrays_apart, compiled
+from dada.scene import render
 
 
 def test_a_promise_that_arrays_lie_apart_reaches_the_compiler() -> None:
@@ -55,3 +65,21 @@ def test_a_cycle_is_chosen_for_wide_blocks_and_for_wide_holes() -> None:
 
 def test_compiled_functions_are_kept_for_the_next_process() -> None:
     assert compiled(lambda x: x)._cache is not None
+
+
+def test_enlarged_corrections_save_iterations_around_a_hole_and_leave_soft_cells_alone(monkeypatch) -> None:
+    scene = render(128, 128)
+    guide = torch.from_numpy(scene.guide).permute(2, 0, 1)[None].float() / 255
+    source = down(torch.from_numpy(scene.depth)[None, None], (8, 8))
+    c = coefficients(4 * guide, 0.1)
+    known = torch.ones_like(source, dtype=torch.bool)
+    known[..., :7, :7] = False
+    counts = {}
+    for over in (1.0, _levels.OVER):
+        monkeypatch.setattr(_cpu_system, "OVER", over)
+        hole = equilibrium(source, c, mask=known)
+        soft = equilibrium(source, c, weight=torch.full_like(source, 10.0))
+        counts[over] = int(hole.iterations), int(soft.iterations)
+    (plain, soft), (enlarged, same) = counts.values()
+    assert enlarged < plain
+    assert same == soft
