@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from dada.diffusion import (
-    _cpu_system,
     _levels,
     _numba_values,
     coefficients,
@@ -75,11 +74,13 @@ def test_enlarged_corrections_save_iterations_around_a_hole_and_leave_soft_cells
     known = torch.ones_like(source, dtype=torch.bool)
     known[..., :7, :7] = False
     counts = {}
-    for over in (1.0, _levels.OVER):
-        monkeypatch.setattr(_cpu_system, "OVER", over)
+    for over in (1.0, 1.3):
+        monkeypatch.setattr(_levels, "OVER", over)
         hole = equilibrium(source, c, mask=known)
         soft = equilibrium(source, c, weight=torch.full_like(source, 10.0))
         counts[over] = int(hole.iterations), int(soft.iterations)
     (plain, soft), (enlarged, same) = counts.values()
     assert enlarged < plain
     assert same == soft
+    assert _levels.enlargement(256 * 256, loose=False, soft=False) == 1  # takes as many iterations either way
+    assert _levels.enlargement(2048 * 2048, loose=False, soft=False) == _levels.OVER

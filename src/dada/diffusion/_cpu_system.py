@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _numba, _numba_alone, _numba_levels, _numba_loop, _numba_values, solver
-from ._levels import OMEGA, OVER, Hierarchy, aligned, reciprocal, worth_it
+from ._levels import OMEGA, Hierarchy, aligned, enlargement, reciprocal, worth_it
 from ._numba_alone import Levels, Newton, Plain
 from .blocks import Blocks
 
@@ -97,7 +97,7 @@ class CpuSystem:
         if worth_it(blocks, hard):
             key = ("levels", blocks, self.loose, kind)
             self.hierarchy = _kept(key, H * W, lambda: Hierarchy(blocks, self.loose, kind))
-            self.hierarchy.over = 1.0 if self.soft.any() else OVER
+            self.hierarchy.over = enlargement(H * W, self.loose, bool(self.soft.any()))
             self.kappa3, self.s3, self.extra = (np.empty(self.cells) for _ in range(3))
 
     # ---- threads

@@ -20,9 +20,11 @@ from .blocks import Blocks
 
 PAGE = 4096  # bytes after which caches put numbers in the same places again
 OMEGA = 0.9  # damping of the smoother
-# By how much coarse corrections are enlarged: a group of pixels moves as one, and its steps at the borders make it look
-# stiffer than what it stands for. With 1.45 and more, iterations are more again; with soft cells they are with any.
+# By how much coarse corrections are enlarged, in large images and around holes: a group of pixels moves as one, and its
+# steps at the borders make it look stiffer than what it stands for. With 1.45 and more, iterations are more again; with
+# soft cells they are with any, and small images without holes take as many.
 OVER = 1.3
+LARGE = 1 << 19  # pixels of an image that counts as large here
 # A V-cycle costs about 3.5 plain iterations. It pays where blocks are wide, or a region without hard cells is.
 WIDE = 24
 
@@ -75,6 +77,11 @@ def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
 @lru_cache(maxsize=32)
 def _widest_block(blocks: Blocks) -> int:
     return int(max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max()))
+
+
+def enlargement(pixels: int, loose: bool, soft: bool) -> float:
+    """By how much coarse corrections are enlarged in an image of so many pixels; `loose`: some cells are not hard."""
+    return OVER if not soft and (loose or pixels >= LARGE) else 1.0
 
 
 def _widest(region: np.ndarray) -> int:

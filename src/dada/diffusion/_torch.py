@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from . import solver
-from ._levels import ACROSS, CELLS, OMEGA, OVER, Grid, grids, worth_it
+from ._levels import ACROSS, CELLS, OMEGA, Grid, enlargement, grids, worth_it
 from .blocks import Blocks, block_sum, spread
 from .coefficients import Coefficients, laplacian
 from .constraint import Constraint
@@ -86,7 +86,8 @@ class TorchSystem:
         self.measured = c.vertical.new_ones(1, 1, 1) if measured is None else measured.to(c.vertical.dtype)
         self.slack = torch.where(constraint.weight > 0, 1 / constraint.weight, torch.inf).detach()
         loose = not bool(self.hard.all())
-        self.over = 1.0 if bool(((constraint.count > 0) & ~self.hard).any()) else OVER
+        soft = bool(((constraint.count > 0) & ~self.hard).any())
+        self.over = enlargement(self.blocks.target_size[0] * self.blocks.target_size[1], loose, soft)
         wanted = any(worth_it(self.blocks, hard.cpu().numpy()) for hard in self.hard)
         self.r = c.vertical.new_zeros(len(c.vertical), *self.blocks.target_size)
         self.grids: tuple[Grid, ...] = grids(self.blocks, loose) if wanted else ()
