@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
+from dada.jit import jit
+
+compiled: Any = jit()
 
 # a plain 1 would turn the arithmetic to float64
 ZERO, ONE, BRIGHTEST = np.float32(0), np.float32(1), np.float32(1.8)

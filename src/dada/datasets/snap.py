@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
+from dada.jit import jit
+
+compiled: Any = jit()
 
 
 def snap(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:

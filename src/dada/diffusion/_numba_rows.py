@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from dada.jit import jit
+
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
-compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+compiled: Any = jit(fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 def _promise(typing_context: Any) -> Any:
