@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from . import _numba_values, engine, solver
-from ._cpu_system import CpuSystem, Measurement, block_sum
+from ._cpu_descent import Measurement
+from ._cpu_system import CpuSystem, block_sum
 from .coefficients import Coefficients
 from .constraint import Constraint
 

@@ -14,7 +14,7 @@ from itertools import cycle, pairwise
 
 import numpy as np
 
-from . import _numba_alone, _numba_levels, engine
+from . import _numba_alone, _numba_grids, _numba_levels, engine
 from ._numba_rows import LINE
 from .blocks import Blocks
 
@@ -134,7 +134,7 @@ class Hierarchy:
         self.gain = np.zeros(self.cells[0] * self.cells[1])
         self.starts_with_cells = self.grids[0].kind == CELLS
         self.packed = (
-            self.table, self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.r, self.t,
+            self.wv, self.wh, self.sd, self.isd, self.g, self.r, self.t,
             self.inverse, self.kappa, self.s, self.multiplier, self.gain,
         )  # fmt: skip
         self.levels = [self._view(row) for row in self.table]
@@ -178,11 +178,11 @@ class Hierarchy:
                 _pair_cells(fine, grid, level)
             else:
                 out = (level.wv, level.wh, level.sd, level.isd, level.g)
-                _numba_levels.aggregate(*fine, grid.prow, grid.pcol, floor, *out)
+                _numba_grids.aggregate(*fine, grid.prow, grid.pcol, floor, *out)
                 if grid.kind == CELLS:
                     self.gain[:] = _free_cells(level, slack, floor).ravel()
                 else:
-                    _numba_levels.cell_inverse(level.g, slack, grid.rows, grid.cols, level.inverse)
+                    _numba_grids.cell_inverse(level.g, slack, grid.rows, grid.cols, level.inverse)
             fine = (level.wv, level.wh, level.sd, level.g)
 
     def in_bands(self, depth: int) -> bool:
@@ -200,22 +200,21 @@ class Hierarchy:
         level, grid = self.levels[depth], self.grids[depth]
         rows, weights = grid.rows, (level.wv, level.wh)
         bands(
-            lambda lo, hi: _numba_levels.gather(
+            lambda lo, hi: _numba_grids.gather(
                 *fine, grid.prow, grid.pcol, *weights, level.g, rows[lo], rows[hi]
             )
         )  # fmt: skip
         bands(
-            lambda lo, hi: _numba_levels.diagonal(
+            lambda lo, hi: _numba_grids.diagonal(
                 *weights, floor, level.sd, level.isd, level.g, rows[lo], rows[hi]
             )
         )  # fmt: skip
-        bands(lambda lo, hi: _numba_levels.scale(*weights, level.isd, rows[lo], rows[hi]))
-        _numba_levels.cell_inverse(level.g, slack, rows, grid.cols, level.inverse)
+        bands(lambda lo, hi: _numba_grids.scale(*weights, level.isd, rows[lo], rows[hi]))
+        _numba_grids.cell_inverse(level.g, slack, rows, grid.cols, level.inverse)
 
     def run(self, depth: int) -> np.ndarray:
         """Run the cycle on r of a level; leave the correction in its t and return the multiplier it brings, [h, w]."""
-        _, *below = self.packed
-        _numba_levels.cycle(self.table[depth:], *below, OMEGA, self.over)
+        _numba_levels.cycle(self.table[depth:], self.starts, *self.packed, OMEGA, self.over)
         level = self.levels[depth]
         if self.grids[depth].kind == CELLS:
             return self.gain.reshape(self.cells) * level.t * level.isd

@@ -1,4 +1,4 @@
-"""The passes over memory of the solver, compiled for the CPU and free of the GIL.
+"""The passes over memory that build the linear system and its right-hand sides, compiled and free of the GIL.
 
 Every function works on one image, most of them on a band of its block rows [lo, hi), so that several threads can
 share a large image: what a band writes, no other band reads in the same pass. `solver.py` explains the quantities;
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import BORDER, accumulate, aligned, arrays_apart, bordered, compiled, expand, reduce
+from ._numba_rows import accumulate, arrays_apart, compiled, expand, reduce
 
 
 @compiled
@@ -265,126 +265,3 @@ def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, ha
             else:
                 for j in range(W):
                     r[i, j] = (r[i, j] - y[i, j] * push[j]) / sd[i, j]
-
-
-# ---- one conjugate-gradient iteration ---------------------------------------------------------------------------
-
-
-@compiled
-def update(r, q, g, alpha, fold, s1, rows, cols, lo, hi):
-    """r -= alpha q + g fold; s1 = block sums of g r. Returns r'r of the band.
-
-    In a hard cell r matters only up to a multiple of g; taking the last one out (`fold`) keeps r small, and r'z free
-    of cancellation.
-    """
-    arrays_apart()
-    W = r.shape[1]
-    a = r.dtype.type(alpha)
-    total = aligned(W, r.dtype)
-    take = aligned(W, r.dtype)
-    squares = 0.0
-    for block in range(lo, hi):
-        total[:] = 0
-        expand(fold, block, cols, take)
-        for i in range(rows[block], rows[block + 1]):
-            part = r.dtype.type(0)
-            for j in range(W):
-                value = r[i, j] - a * q[i, j] - g[i, j] * take[j]
-                r[i, j] = value
-                total[j] += g[i, j] * value
-                part += value * value
-            squares += part
-        reduce(total, cols, s1, block)
-    return squares
-
-
-@compiled
-def direction(src, g, kappa, along, has_along, wv, wh, p, x, q, alpha, beta, edge, band, rows, cols, lo, hi):
-    """x += alpha p (the step before); z = src - g kappa; p = z + beta p; q = K p + g along. Returns p'q of the band.
-
-    `along` is the multiplier of p, zero in hard cells. edge[band] holds the rows of the old p just above and just
-    below the band, which other bands may have replaced by now.
-    """
-    arrays_apart()
-    H, W = src.shape
-    a = src.dtype.type(alpha)
-    b = src.dtype.type(beta)
-    above = bordered(W, src.dtype)
-    here = bordered(W, src.dtype)
-    below = bordered(W, src.dtype)
-    take = aligned(W, src.dtype)
-    push = aligned(W, src.dtype)
-    product = 0.0
-    first, last = rows[lo], rows[hi] - 1
-    block, following = lo, max(lo - 1, 0)
-    expand(kappa, following, cols, take)
-    if has_along:
-        expand(along, block, cols, push)
-    for i in range(max(first - 1, 0) - 1, last + 1):  # p of the row below, then q of row i
-        if i + 1 == rows[following + 1] and i + 1 < H:
-            following += 1
-            expand(kappa, following, cols, take)
-        if i + 1 == H:
-            below[:] = 0
-        elif i + 1 < first or i == last:
-            side = 0 if i + 1 < first else 1
-            for j in range(W):
-                below[j + BORDER] = src[i + 1, j] - g[i + 1, j] * take[j] + b * edge[band, side, j]
-        else:
-            for j in range(W):
-                old = p[i + 1, j]
-                x[i + 1, j] += a * old
-                value = src[i + 1, j] - g[i + 1, j] * take[j] + b * old
-                below[j + BORDER] = value
-                p[i + 1, j] = value
-        if i >= first:
-            part = src.dtype.type(0)
-            if has_along:
-                if i == rows[block + 1]:
-                    block += 1
-                    expand(along, block, cols, push)
-                for j in range(W):
-                    value = here[j + BORDER]
-                    flow = wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
-                    flow += wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
-                    flow = value - flow + g[i, j] * push[j]
-                    q[i, j] = flow
-                    part += value * flow
-            else:
-                for j in range(W):
-                    value = here[j + BORDER]
-                    flow = wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
-                    flow += wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
-                    flow = value - flow
-                    q[i, j] = flow
-                    part += value * flow
-            product += part
-        above, here, below = here, below, above
-    return product
-
-
-@compiled
-def cell_step(s1, inverse, hard, kappa, fold, multiplier, lo, hi):
-    """kappa = s1 / (slack + s0) in each cell: to be folded out of r if hard, else the multiplier of z.
-
-    Returns r'z - r'r of block rows lo..hi, minus the sum of kappa s1.
-    """
-    arrays_apart()
-    total = 0.0
-    for i in range(lo, hi):
-        for j in range(s1.shape[1]):
-            value = s1[i, j] * inverse[i, j]
-            kappa[i, j] = value
-            fold[i, j] = value if hard[i, j] else 0.0
-            multiplier[i, j] = 0.0 if hard[i, j] else value
-            total -= value * s1[i, j]
-    return total
-
-
-@compiled
-def advance(along, beta, multiplier):
-    """The multiplier of p: along = multiplier + beta along."""
-    arrays_apart()
-    for i in range(along.shape[0]):
-        for j in range(along.shape[1]):
-            along[i, j] = multiplier[i, j] + beta * along[i, j]

@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._numba import advance, cell_step, direction, normalise, residual_ratio, root, update, weigh
-from ._numba_levels import aggregate, cell_inverse, update_and_restrict, whole_cycle
+from ._numba import normalise, residual_ratio, root, weigh
+from ._numba_descent import cell_step, foresee, sweep, update
+from ._numba_grids import aggregate, cell_inverse
+from ._numba_levels import below, prolong_and_move, update_and_restrict
 from ._numba_rows import arrays_apart, compiled
 
 NEAR = 32  # rows of an image at a time, which the second level of a cache holds
+SURE = 1e-2  # the least r'z, as a share of what cancels in it, that is taken as foreseen
 
 
 class Plain(NamedTuple):
@@ -29,6 +32,7 @@ class Plain(NamedTuple):
     q: np.ndarray
     t: np.ndarray
     s1: np.ndarray
+    gq: np.ndarray
     kappa: np.ndarray
     fold: np.ndarray
     multiplier: np.ndarray
@@ -36,13 +40,12 @@ class Plain(NamedTuple):
     inverse: np.ndarray
     hard: np.ndarray
     loose: bool
-    edge: np.ndarray
     rows: np.ndarray
     cols: np.ndarray
 
 
 class Levels(NamedTuple):
-    """What the V-cycle of that image needs beside it; `packed` as in `_levels.Hierarchy`."""
+    """What the V-cycle of that image needs beside it; the last three as in `_levels.Hierarchy`."""
 
     prow: np.ndarray
     pcol: np.ndarray
@@ -54,44 +57,55 @@ class Levels(NamedTuple):
     extra: np.ndarray
     starts_with_cells: bool
     over: float
+    table: np.ndarray
+    starts: np.ndarray
     packed: tuple
 
 
-class Newton(NamedTuple):
-    """What the right-hand side of `ratio` needs beside the system; `mu` receives the multipliers."""
+@compiled
+def assemble(
+    cv, ch, y, scaled, measured, has_measured, share, tiny, count, slack, s0, inverse, wv, wh, sd, g, r, newton,
+    rows, cols, lo, hi,
+):  # fmt: skip
+    """Weights, diagonal, g and cells' inverse of block rows lo..hi, with `newton` also the right-hand side of `ratio`.
 
-    source: np.ndarray
-    slack: np.ndarray
-    mu: np.ndarray
+    All passes over a few block rows are made while these are near. The last block row of a band is left to
+    `assemble_beside`: the edges below a row need the diagonal of the next.
+    """
+    done, end = lo, hi if hi == count.shape[0] else hi - 1
+    some = max(1, NEAR * count.shape[0] // sd.shape[0])
+    for at in range(lo, hi, some):
+        until = min(at + some, hi)
+        weigh(cv, ch, y, scaled, wv, wh, sd, rows[at], rows[until])
+        root(sd, count, share, tiny, rows, cols, at, until)
+        if newton is not None:
+            source, firmness, mu = newton
+            residual_ratio(
+                y, cv, ch, sd, source, firmness, count, measured, has_measured, r, mu, rows, cols, at, until
+            )  # fmt: skip
+        ready = end if until == hi else until - 1
+        if done < ready:
+            normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, done, ready)
+            done = ready
+    _invert_cells(slack, s0, inverse, lo, end)
 
 
 @compiled
-def assemble(cv, ch, y, scaled, measured, has_measured, share, tiny, count, slack, s0, system, newton):
-    """Weights, diagonal, g and the cells' inverse: what `CpuSystem.assemble` does in bands.
+def assemble_beside(y, scaled, measured, has_measured, slack, s0, inverse, wv, wh, sd, g, rows, cols, lo, hi):
+    """What `assemble` left out."""
+    if hi < s0.shape[0]:
+        normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, hi - 1, hi)
+        _invert_cells(slack, s0, inverse, hi - 1, hi)
 
-    With `newton`, also the right-hand side of `ratio`. All passes over a few block rows are made while these are near.
-    """
+
+@compiled
+def _invert_cells(slack, s0, inverse, lo, hi):
+    """inverse = 1 / (slack + s0), and 0 where that is 0 or infinite."""
     arrays_apart()
-    s = system
-    h, w = count.shape
-    few = max(1, NEAR * h // s.sd.shape[0])
-    for lo in range(0, h, few):
-        hi = min(lo + few, h)
-        weigh(cv, ch, y, scaled, s.wv, s.wh, s.sd, s.rows[lo], s.rows[hi])
-        root(s.sd, count, share, tiny, s.rows, s.cols, lo, hi)
-        if newton is not None:
-            n = newton
-            residual_ratio(
-                y, cv, ch, s.sd, n.source, n.slack, count, measured, has_measured, s.r, n.mu, s.rows, s.cols, lo, hi
-            )  # fmt: skip
-        if lo > 0:  # the edges below a row need the diagonal of the next
-            normalise(s.wv, s.wh, s.sd, y, scaled, measured, has_measured, s.g, s0, s.rows, s.cols, lo - few, lo)
-        if hi == h:
-            normalise(s.wv, s.wh, s.sd, y, scaled, measured, has_measured, s.g, s0, s.rows, s.cols, lo, hi)
-    for i in range(h):
-        for j in range(w):
+    for i in range(lo, hi):
+        for j in range(s0.shape[1]):
             total = slack[i, j] + s0[i, j]
-            s.inverse[i, j] = 1.0 / total if total > 0 and np.isfinite(total) else 0.0
+            inverse[i, j] = 1.0 / total if total > 0 and np.isfinite(total) else 0.0
 
 
 @compiled
@@ -115,13 +129,42 @@ def build(wv, wh, sd, g, slack, floor, prow, pcol, table, starts, c_wv, c_wh, c_
 
 
 @compiled
-def _first_pass(system, levels, alpha, omega):
-    """r -= alpha q and what the cells make of it, with a V-cycle also its way down; returns r'r and r'z of Jacobi."""
+def precondition(system, levels, alpha, eps, omega):
+    """r -= alpha q, and what is needed for z: what `CpuSystem.step` does in bands. Returns r'z.
+
+    By Jacobi where `levels` is None; else by the V-cycle down and up again to its first grid. The rest of the way up
+    is left to the pass that takes z.
+    """
+    rr, rz, left = _update(system, levels, alpha, omega)
+    if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
+        rr, rz, left = _update(system, levels, 0.0, omega)
+    rz = max(rz, 0.0) + eps * rr  # a difference of sums near r'r is known no better than that
+    if levels is not None:
+        v = levels
+        coarse = below(v.r, v.t, v.isd, v.extra, v.starts_with_cells, omega, v.over, v.table, v.starts, v.packed)
+        rz = cycled(rz, left, coarse, omega, v.over)
+    return rz
+
+
+@compiled
+def cycled(rz, left, coarse, omega, over):
+    """r'z of the V-cycle before the way up, from that of Jacobi, the product of `restrict` and that of the first grid.
+
+    With S the smoother, u = S r, A the system and c the coarse correction, z = u + c + S (r - A (u + c)); S being
+    symmetric, r'z = u'r + u'(r - A u) + c'(r - A u). NaN where that is weaker than its smoother, which cannot be.
+    """
+    total = omega * rz + left + over * coarse
+    return total if total >= 0.5 * rz else np.nan
+
+
+@compiled
+def _update(system, levels, alpha, omega):
+    """r -= alpha q and what the cells make of it, with a V-cycle also its way down."""
     s = system
     h = s.s1.shape[0]
     if levels is None:
         rr = update(s.r, s.q, s.g, alpha, s.fold, s.s1, s.rows, s.cols, 0, h)
-        return rr, rr + cell_step(s.s1, s.inverse, s.hard, s.kappa, s.fold, s.multiplier, 0, h)
+        return rr, rr + cell_step(s.s1, s.inverse, s.hard, s.kappa, s.fold, s.multiplier, 0, h), 0.0
     return update_and_restrict(
         s.r, s.q, s.g, alpha, s.fold, s.s1, s.inverse, s.hard, s.kappa, s.multiplier, s.wv, s.wh, s.sd, omega,
         s.rows, s.cols, levels.prow, levels.pcol, levels.r, levels.isd, 0, h,
@@ -129,49 +172,24 @@ def _first_pass(system, levels, alpha, omega):
 
 
 @compiled
-def precondition(system, levels, alpha, eps, omega):
-    """r -= alpha q, then z, by Jacobi where `levels` is None: what `CpuSystem.step` does in bands. Returns r'z."""
-    s = system
-    h, w = s.s1.shape
-    rr, rz = _first_pass(system, levels, alpha, omega)
-    if rz < 1e-3 * rr:  # nearly all of r was a multiple of g: take it out and look again
-        rr, rz = _first_pass(system, levels, 0.0, omega)
-    rz = max(rz, 0.0) + eps * rr
-    if levels is not None:
-        v = levels
-        cycled = whole_cycle(
-            s.r, s.g, s.kappa, s.wv, s.wh, s.sd, s.rows, s.cols, v.prow, v.pcol, v.r, v.t, v.isd, s.t, v.s3, s.inverse,
-            s.s1, v.kappa3, s.multiplier, v.extra, v.starts_with_cells, omega, v.over, *v.packed,
-        )  # fmt: skip
-        if s.loose:
-            for i in range(h):
-                for j in range(w):
-                    s.multiplier[i, j] = 0.0 if s.hard[i, j] else s.multiplier[i, j]
-        rz = cycled if cycled >= 0.5 * rz else np.nan
-    return rz
-
-
-@compiled
-def _next_direction(system, src, kappa, alpha, beta):
-    """`direction` of the whole image."""
-    s = system
-    if s.loose:
-        advance(s.along, beta, s.multiplier)
-    return direction(
-        src, s.g, kappa, s.along, s.loose, s.wv, s.wh, s.p, s.x, s.q, alpha, beta, s.edge, 0, s.rows, s.cols,
-        0, kappa.shape[0],
+def _next_direction(system, levels, fresh, alpha, beta, omega):
+    """The way up of the V-cycle and the next direction. Returns p'q."""
+    s, v = system, levels
+    return prolong_and_move(
+        s.r, s.g, s.kappa, v.extra, v.t, v.isd, s.wv, s.wh, s.sd, omega, v.over, s.inverse, s.t, v.s3, v.kappa3,
+        s.multiplier, s.along, s.hard, s.loose, s.p, s.x, s.q, fresh, alpha, beta, s.rows, s.cols, v.prow, v.pcol,
+        0, s.s1.shape[0],
     )  # fmt: skip
 
 
 @compiled
 def descend(system, levels, rz, target, limit, eps, omega):
     """`solver.conjugate_gradients`. Returns r'z, iterations, and the last alpha, by which x has yet to follow p."""
+    if levels is None:
+        return _descend_by_jacobi(system, rz, target, limit, eps, omega)
     alpha, beta, best, count = 0.0, 0.0, rz, 0
     while count < limit and rz > target:
-        if levels is None:
-            energy = _next_direction(system, system.r, system.kappa, alpha, beta)
-        else:
-            energy = _next_direction(system, system.t, levels.kappa3, alpha, beta)
+        energy = _next_direction(system, levels, count == 0, alpha, beta, omega)
         alpha = rz / energy if energy > 0 else 0.0
         new = precondition(system, levels, alpha, eps, omega)
         beta = new / rz if rz > 0 else 0.0
@@ -180,7 +198,36 @@ def descend(system, levels, rz, target, limit, eps, omega):
         if not rz < 1e4 * best:
             return rz, count, alpha
         best = min(best, rz)
-    if levels is not None and count > 0 and rz > 0:  # one step more, of which the costly part, the cycle, is left out
-        energy = _next_direction(system, system.t, levels.kappa3, alpha, beta)
+    if count > 0 and rz > 0:  # one step more, of which the costly part, the next cycle, is left out
+        energy = _next_direction(system, levels, False, alpha, beta, omega)
         alpha = rz / energy if energy > 0 else 0.0
+    return rz, count, alpha
+
+
+@compiled
+def _descend_by_jacobi(system, rz, target, limit, eps, omega):
+    """The same with one pass for each iteration, as `CpuSystem.direction` and `CpuSystem.step` do in bands."""
+    s = system
+    h = s.s1.shape[0]
+    step, alpha, beta, best, count, loose = 0.0, 0.0, 0.0, rz, 0, 0.0
+    while count < limit and rz > target:
+        rr, energy, qq = sweep(
+            s.r, s.q, s.g, s.fold, s.multiplier, s.along, s.hard, s.loose, s.wv, s.wh, s.p, s.x, count == 0,
+            step, alpha, beta, s.s1, s.gq, s.rows, s.cols, 0, h,
+        )  # fmt: skip
+        if step > 0:
+            rz = rr + loose
+        step = alpha = rz / energy if energy > 0 else 0.0
+        more, loose = foresee(s.s1, s.gq, alpha, s.inverse, s.hard, s.fold, s.multiplier, 0, h)
+        new = rr - 2 * alpha * energy + alpha * alpha * qq + more
+        if not new > SURE * (rr + alpha * alpha * qq):  # too much cancels: look
+            s.fold[:] = 0
+            new = precondition(system, None, alpha, eps, omega)
+            step = 0.0
+        beta = new / rz if rz > 0 else 0.0
+        rz = new
+        count += 1
+        if not rz < 1e4 * best:
+            break
+        best = min(best, rz)
     return rz, count, alpha

@@ -9,92 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba import cell_step, update
+from ._numba_descent import advance, cell_step, few, inner_rows, move, multiply, update
 from ._numba_rows import BORDER, aligned, arrays_apart, bordered, compiled, expand, reduce
 
 
 @compiled
-def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
-    """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi."""
-    arrays_apart()
-    Hc, Wc = g_c.shape
-    W = sd.shape[1]
-    line = np.empty(W, sd.dtype)
-    side = np.empty(W, sd.dtype)
-    for I in range(lo, hi):
-        top = prow[I]
-        if I == 0:
-            wv_c[0, :] = 0
-        else:
-            for j in range(W):
-                line[j] = wv[top, j] * sd[top - 1, j] * sd[top, j]
-            reduce(line, pcol, wv_c, I)
-        line[:] = 0
-        side[:] = 0
-        for i in range(top, prow[I + 1]):
-            for j in range(W):
-                line[j] += g[i, j] * sd[i, j]
-            for j in range(1, W):
-                side[j] += wh[i, j] * sd[i, j - 1] * sd[i, j]
-        reduce(line, pcol, g_c, I)
-        for J in range(Wc):
-            wh_c[I, J] = side[pcol[J]]
-        wh_c[I, Wc] = 0
-        if Hc == I + 1:
-            wv_c[Hc, :] = 0
-
-
-@compiled
-def diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, lo, hi):
-    """The square root of the gathered diagonal and its inverse; g scaled by it."""
-    arrays_apart()
-    least = sd_c.dtype.type(floor)
-    for I in range(lo, hi):
-        for J in range(sd_c.shape[1]):
-            total = wv_c[I, J] + wv_c[I + 1, J] + wh_c[I, J] + wh_c[I, J + 1]
-            sd_c[I, J] = np.sqrt(max(total, least))
-            isd_c[I, J] = 1 / sd_c[I, J]
-            g_c[I, J] *= isd_c[I, J]
-
-
-@compiled
-def scale(wv_c, wh_c, isd_c, lo, hi):
-    """Scale the gathered weights to a unit diagonal."""
-    arrays_apart()
-    for I in range(lo, hi):
-        for J in range(isd_c.shape[1]):
-            wv_c[I, J] *= isd_c[max(I - 1, 0), J] * isd_c[I, J]
-            wh_c[I, J] *= isd_c[I, max(J - 1, 0)] * isd_c[I, J]
-
-
-@compiled
-def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
-    """Build the next coarser level: groups of pixels become one pixel each."""
-    Hc = sd_c.shape[0]
-    gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, 0, Hc)
-    diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, 0, Hc)
-    scale(wv_c, wh_c, isd_c, 0, Hc)
-
-
-@compiled
-def cell_inverse(g, slack, rows, cols, inverse):
-    """inverse = 1 / (slack + block sums of g^2), and 0 where that is 0 or infinite."""
-    arrays_apart()
-    total = np.empty(g.shape[1], g.dtype)
-    for block in range(slack.shape[0]):
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            for j in range(g.shape[1]):
-                total[j] += g[i, j] * g[i, j]
-        reduce(total, cols, inverse, block)
-        for cell in range(slack.shape[1]):
-            value = slack[block, cell] + inverse[block, cell]
-            inverse[block, cell] = 1.0 / value if value > 0 and np.isfinite(value) else 0.0
-
-
-@compiled
 def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, hi):
-    """Smooth once from zero, and sum what is left of the residual over the groups of block rows lo..hi."""
+    """Smooth once from zero, and sum what is left of the residual over the groups of block rows lo..hi.
+
+    Returns the product of what was smoothed and what is left.
+    """
     arrays_apart()
     H, W = r.shape
     om = r.dtype.type(omega)
@@ -104,6 +28,7 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
     take = aligned(W, r.dtype)
     line = aligned(W, r.dtype)
     rest = r.dtype.type(1) - om
+    product = 0.0
     first = rows[lo]
     group = np.searchsorted(prow, first, side="right") - 1
     following = max(lo - 1, 0)
@@ -118,15 +43,19 @@ def restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
             for j in range(W):
                 below[j + BORDER] = om * (r[i + 1, j] - g[i + 1, j] * take[j])
         if i >= first:
+            part = r.dtype.type(0)
             for j in range(W):  # r - omega g kappa - here is (1 - omega) r
                 left = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
                 left += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1] + rest * r[i, j]
+                part += here[j + BORDER] * left
                 line[j] += sd[i, j] * left
+            product += part
             if i + 1 == prow[group + 1]:
                 _reduce_scaled(line, pcol, isd_c, group, r_c)
                 line[:] = 0
                 group += 1
         above, here, below = here, below, above
+    return product
 
 
 @compiled
@@ -134,30 +63,35 @@ def update_and_restrict(
     r, q, g, alpha, fold, s1, inverse, hard, kappa, multiplier, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c,
     lo, hi,
 ):  # fmt: skip
-    """`update`, `cell_step` and `restrict` of block rows lo..hi, each while its rows are near; returns r'r and r'z.
+    """`update`, `cell_step` and `restrict` of block rows lo..hi, each while its rows are near.
 
     `restrict` needs the rows beside its own updated: a block row that borders on another band is left out, for
-    `restrict_beside` when all bands are done.
+    `restrict_beside` when all bands are done. Returns r'r, r'z of Jacobi, and the product of `restrict`.
     """
-    h = kappa.shape[0]
-    rr, taken = 0.0, 0.0
-    for block in range(lo, hi):
-        rr += update(r, q, g, alpha, fold, s1, rows, cols, block, block + 1)
-        taken += cell_step(s1, inverse, hard, kappa, fold, multiplier, block, block + 1)
-        if block - 1 > lo or (block == 1 and lo == 0):
-            restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, block - 1, block)
-    if hi == h and (hi - 1 > lo or lo == 0):
-        restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, hi - 1, hi)
-    return rr, rr + taken
+    rr, taken, left = 0.0, 0.0, 0.0
+    done = lo + 1 if lo > 0 else lo
+    end = hi - 1 if hi < kappa.shape[0] else hi
+    some = few(rows, lo, hi)
+    for at in range(lo, hi, some):
+        until = min(at + some, hi)
+        rr += update(r, q, g, alpha, fold, s1, rows, cols, at, until)
+        taken += cell_step(s1, inverse, hard, kappa, fold, multiplier, at, until)
+        ready = end if until == hi else until - 1
+        if done < ready:
+            left += restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, done, ready)
+            done = ready
+    return rr, rr + taken, left
 
 
 @compiled
 def restrict_beside(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, hi):
-    """`restrict` the block rows of a band that border on another one."""
+    """`restrict` the block rows of a band that border on another one. Returns its product."""
+    left = 0.0
     if lo > 0:
-        restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, lo + 1)
+        left += restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, lo, lo + 1)
     if hi < kappa.shape[0] and (hi - 1 > lo or lo == 0):
-        restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, hi - 1, hi)
+        left += restrict(r, g, kappa, wv, wh, sd, omega, rows, cols, prow, pcol, r_c, isd_c, hi - 1, hi)
+    return left
 
 
 @compiled
@@ -190,11 +124,11 @@ def _coarse_row(z_c, isd_c, over, group, pcol, scratch, out):
 
 
 @compiled
-def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, rows, cols, prow, pcol, t, s3, lo, hi):
+def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, rows, cols, prow, pcol, t, base, s3, lo, hi):
     """Add the coarse correction to the first smoothing step and smooth again; t lacks only - omega g kappa3.
 
     `extra` is the multiplier that the coarse correction brings, before both are enlarged by `over`. s3 = block sums of
-    g times the residual before the last smoothing step. Returns r't of the band.
+    g times the residual before the last smoothing step. Row i of the image is row i - base of t.
     """
     arrays_apart()
     H, W = r.shape
@@ -208,7 +142,6 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, rows, cols,
     coarse = aligned(W, r.dtype)
     scratch = np.empty((1, z_c.shape[1]), r.dtype)
     total = aligned(W, r.dtype)
-    product = 0.0
     first = rows[lo]
     begin = max(first - 1, 0)
     block, following = lo, max(lo - 1, 0)
@@ -234,36 +167,74 @@ def prolong(r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, rows, cols,
                 for j in range(W):
                     push[j] = om * push[j] + ov * more[j]
                 total[:] = 0
-            part = r.dtype.type(0)
             for j in range(W):
                 value = here[j + BORDER]
                 left = wv[i, j] * above[j + BORDER] + wv[i + 1, j] * below[j + BORDER]
                 left += wh[i, j] * here[j + BORDER - 1] + wh[i, j + 1] * here[j + BORDER + 1]
                 left += r[i, j] - value - g[i, j] * push[j]
                 total[j] += g[i, j] * left
-                value += om * left
-                t[i, j] = value
-                part += r[i, j] * value
-            product += part
+                t[i - base, j] = value + om * left
             if i + 1 == rows[block + 1]:
                 reduce(total, cols, s3, block)
                 block += 1
         above, here, below = here, below, above
-    return product
 
 
 @compiled
-def post_cells(s3, inverse, kappa, extra, s1, omega, over, rt, kappa3, multiplier):
-    """Finish the smoothing in the cells: kappa3, the multiplier of z. Returns r'z = r't - omega sum of kappa3 s1."""
+def post_cells(s3, inverse, kappa, extra, omega, over, kappa3, multiplier, lo, hi):
+    """Finish the smoothing in the cells of block rows lo..hi: kappa3, and the multiplier of z."""
     arrays_apart()
-    total = rt
-    for i in range(s3.shape[0]):
+    for i in range(lo, hi):
         for j in range(s3.shape[1]):
             last = s3[i, j] * inverse[i, j]
             kappa3[i, j] = omega * last
             multiplier[i, j] = omega * (kappa[i, j] + last) + over * extra[i, j]
-            total -= omega * last * s1[i, j]
-    return total
+
+
+@compiled
+def prolong_and_move(
+    r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, inverse, t, s3, kappa3, multiplier, along, hard, loose,
+    p, x, q, fresh, alpha, beta, rows, cols, prow, pcol, lo, hi,
+):  # fmt: skip
+    """The V-cycle's way up to z, x += alpha p, p = z + beta p, and q = K p + g along, each while its rows are near.
+
+    Only the first rows of the band in t are used, again and again. Rows of q that border on another band are left to
+    `multiply_beside`. Returns p'q of the rest.
+    """
+    pq = 0.0
+    done, end = inner_rows(rows, lo, hi, kappa.shape[0])
+    block, some = lo, few(rows, lo, hi)
+    for at in range(lo, hi, some):
+        until = min(at + some, hi)
+        base = rows[at] - rows[lo]
+        prolong(
+            r, g, kappa, extra, z_c, isd_c, wv, wh, sd, omega, over, rows, cols, prow, pcol, t, base, s3, at, until
+        )  # fmt: skip
+        post_cells(s3, inverse, kappa, extra, omega, over, kappa3, multiplier, at, until)
+        if loose:
+            advance(along, beta, multiplier, hard, at, until)
+        move(t, base, g, kappa3, p, x, fresh, alpha, beta, rows, cols, at, until)
+        ready = min(rows[until] - (1 if until < hi else 0), end)
+        while done < ready:
+            last = min(ready, rows[block + 1])
+            if done < last:
+                pq += multiply(p, wv, wh, g, along, loose, q, block, cols, done, last)
+                done = last
+            if done == rows[block + 1]:
+                block += 1
+    return pq
+
+
+@compiled
+def multiply_beside(g, along, loose, wv, wh, p, q, rows, cols, lo, hi):
+    """The rows of q that `prolong_and_move` left out. Returns p'q of them."""
+    pq = 0.0
+    first, end = inner_rows(rows, lo, hi, along.shape[0])
+    if rows[lo] < first:
+        pq += multiply(p, wv, wh, g, along, loose, q, lo, cols, rows[lo], first)
+    if max(first, end) < rows[hi]:
+        pq += multiply(p, wv, wh, g, along, loose, q, hi - 1, cols, max(first, end), rows[hi])
+    return pq
 
 
 @compiled
@@ -348,32 +319,40 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
             starts[at_prow : at_prow + Hc + 1],
             starts[at_pcol : at_pcol + Wc + 1],
             t_l,
+            0,
             s_l,
             0,
             h,
         )
         last_kappa = np.empty((h, w))
-        post_cells(s_l, i_l, k_l, extra, s_l, omega, over, 0.0, last_kappa, m_l)
+        post_cells(s_l, i_l, k_l, extra, omega, over, last_kappa, m_l, 0, h)
         take_out(t_l, g_l, last_kappa, rows, cols, 0, h)
 
 
 @compiled
-def whole_cycle(
-    r, g, kappa, wv, wh, sd, rows, cols, prow, pcol, first_r, first_t, first_isd, t, s3, inverse, s1, kappa3,
-    multiplier, extra, cells_first, omega, over,
-    table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain,
-):  # fmt: skip
-    """The V-cycle of one image after `update_and_restrict`, in one call, for one thread. Returns r'z."""
-    h, w = kappa.shape
-    cycle(
-        table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_r, c_t, c_inverse, c_kappa, c_s, c_multiplier, gain, omega, over
-    )
+def below(r, t, isd, extra, cells_first, omega, over, table, starts, packed):
+    """What the coarser grids make of r of their first one, left in t, with its multiplier in `extra`. Returns r't."""
+    wv, wh, sd, all_isd, g, all_r, all_t, inverse, kappa, s, multiplier, gain = packed
+    cycle(table, starts, wv, wh, sd, all_isd, g, all_r, all_t, inverse, kappa, s, multiplier, gain, omega, over)
+    h, w = extra.shape
     for i in range(h):
         for j in range(w):
             at = i * w + j
-            extra[i, j] = gain[at] * first_t[i, j] * first_isd[i, j] if cells_first else c_multiplier[at]
-    rt = prolong(r, g, kappa, extra, first_t, first_isd, wv, wh, sd, omega, over, rows, cols, prow, pcol, t, s3, 0, h)
-    return post_cells(s3, inverse, kappa, extra, s1, omega, over, rt, kappa3, multiplier)
+            extra[i, j] = gain[at] * t[i, j] * isd[i, j] if cells_first else multiplier[at]
+    return dot(r, t)
+
+
+@compiled
+def dot(a, b):
+    """Sum of the products of two images, row by row."""
+    arrays_apart()
+    out = 0.0
+    for i in range(a.shape[0]):
+        part = a.dtype.type(0)
+        for j in range(a.shape[1]):
+            part += a[i, j] * b[i, j]
+        out += part
+    return out
 
 
 @compiled

@@ -57,30 +57,32 @@ def expand(cells, row_of_cells, starts, out):
     arrays_apart()
     n = cells.shape[1]
     width = out.shape[0] // n
-    if out.shape[0] != width * n or width not in (2, 4, 8):
+    if out.shape[0] != width * n or (width not in (2, 4, 8) and width % 16 != 0):
         for cell in range(n):
             value = cells[row_of_cells, cell]
             for j in range(starts[cell], starts[cell + 1]):
                 out[j] = value
-        return
-    # small equal blocks: written out, or short loops would cost most
-    if width == 2:
+    # equal blocks: in loops of known length, or short loops would cost most
+    elif width == 2:
         for cell in range(n):
-            out[2 * cell] = cells[row_of_cells, cell]
-            out[2 * cell + 1] = cells[row_of_cells, cell]
+            for k in range(2):
+                out[2 * cell + k] = cells[row_of_cells, cell]
+    elif width == 4:
+        for cell in range(n):
+            value = out.dtype.type(cells[row_of_cells, cell])
+            for k in range(4):
+                out[4 * cell + k] = value
+    elif width == 8:
+        for cell in range(n):
+            value = out.dtype.type(cells[row_of_cells, cell])
+            for k in range(8):
+                out[8 * cell + k] = value
     else:
         for cell in range(n):
-            value = cells[row_of_cells, cell]
-            j = width * cell
-            out[j] = value
-            out[j + 1] = value
-            out[j + 2] = value
-            out[j + 3] = value
-            if width == 8:
-                out[j + 4] = value
-                out[j + 5] = value
-                out[j + 6] = value
-                out[j + 7] = value
+            value = out.dtype.type(cells[row_of_cells, cell])
+            for part in range(width // 16):
+                for k in range(16):
+                    out[cell * width + 16 * part + k] = value
 
 
 @compiled
@@ -89,25 +91,34 @@ def reduce(row, starts, cells, row_of_cells):
     arrays_apart()
     n = cells.shape[1]
     width = row.shape[0] // n
-    zero = cells.dtype.type(0)
-    if width == 2 and row.shape[0] == 2 * n:
-        for cell in range(n):
-            cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
-    elif width == 4 and row.shape[0] == 4 * n:
-        for cell in range(n):
-            j = 4 * cell
-            cells[row_of_cells, cell] = (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
-    elif width % 4 == 0 and row.shape[0] == width * n:
-        for cell in range(n):
-            total = zero
-            for j in range(cell * width, (cell + 1) * width, 4):
-                total += (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
-            cells[row_of_cells, cell] = total
-    else:
+    zero, none = cells.dtype.type(0), row.dtype.type(0)
+    if row.shape[0] != width * n or (width not in (2, 4, 8) and width % 16 != 0):
         for cell in range(n):
             total = zero
             for j in range(starts[cell], starts[cell + 1]):
                 total += row[j]
+            cells[row_of_cells, cell] = total
+    elif width == 2:
+        for cell in range(n):
+            cells[row_of_cells, cell] = row[2 * cell] + row[2 * cell + 1]
+    elif width == 4:
+        for cell in range(n):
+            j = 4 * cell
+            cells[row_of_cells, cell] = (row[j] + row[j + 1]) + (row[j + 2] + row[j + 3])
+    elif width == 8:
+        for cell in range(n):
+            some = none
+            for k in range(8):
+                some += row[8 * cell + k]
+            cells[row_of_cells, cell] = some
+    else:
+        for cell in range(n):
+            total = zero
+            for part in range(width // 16):
+                some = none
+                for k in range(16):
+                    some += row[cell * width + 16 * part + k]
+                total += some
             cells[row_of_cells, cell] = total
 
 

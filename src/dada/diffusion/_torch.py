@@ -138,7 +138,7 @@ class TorchSystem:
 
     def half_step(self, rz: Tensor, beta: Tensor) -> None:
         if self.cycles:
-            alpha = self.divide(rz, self.direction(beta))
+            alpha = self.divide(rz, self.direction(beta, rz)[0])
             self.x = self.x + torch.where(rz > 0, alpha, 0.0)[:, None, None] * self.p
 
     def step(self, alpha: Tensor) -> Tensor:
@@ -189,11 +189,11 @@ class TorchSystem:
         last = OMEGA * level.kappa(left)
         return z + OMEGA * left - level.times_g(last), kappa + extra + last
 
-    def direction(self, beta: Tensor) -> Tensor:
+    def direction(self, beta: Tensor, rz: Tensor) -> tuple[Tensor, Tensor]:
         level, b = self.levels[0], beta[:, None, None]
         self.p = self.z + b * self.p
         self.q = level.apply(self.z) + level.times_g(self.multiplier) + b * self.q
-        return (self.p * self.q).sum((1, 2))
+        return (self.p * self.q).sum((1, 2)), rz
 
     @staticmethod
     def divide(a: Tensor, b: Tensor) -> Tensor:

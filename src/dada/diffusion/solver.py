@@ -19,7 +19,8 @@ slack = infinity drops the constraint, and anything between is the Sherman-Morri
 
 The multiplier of every search direction follows from its recurrence, so hard, soft and unmeasured cells run through
 the same code without a large or a small number anywhere. The system is scaled to a unit diagonal at the start; an
-iteration is then two passes over memory: `update` (x, r, block sums) and `direction` (p, q = K p by its recurrence).
+iteration is then one pass over memory on the CPU (r, x, p, q = K p and their sums): the r'z that the next direction
+needs is known before r is, from r'r, q'q and the block sums of g q, and corrected once r'r is computed.
 For large blocks, and for regions without hard cells, the preconditioner is a V-cycle over aggregated pixels instead.
 
 **shift** is one such system: K = L, g = m, slack = n^2 / w, f = -L y0 from any feasible y0.
@@ -34,7 +35,7 @@ step, since the adjustment stirs up short waves that the next step smooths in a 
 
 Two things save time. On the CPU a Newton system is kept while no pixel has changed by more than a few percent since it
 was built: only its right-hand side is new. And conjugate gradients with a V-cycle end with a step whose residual
-nobody needs, and which therefore takes a fifth of the time of the others (`half_step`).
+nobody needs, and which therefore takes less than half of the time of the others (`half_step`).
 
 **The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
 `tolerance` times the same norm of the nearest-neighbour image up(S): a measure that does not depend on the start.
@@ -61,8 +62,8 @@ HALVINGS = 8  # of a step
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
 
 
-class System(Protocol):
-    """A saddle system and the state of its solution: compiled, for one image (_cpu_system.py), or torch, for many."""
+class Descent(Protocol):
+    """The state of conjugate gradients on a saddle system: compiled, for one image (_cpu_descent.py), or torch."""
 
     @property
     def cycles(self) -> bool:
@@ -74,12 +75,12 @@ class System(Protocol):
         """Set x = 0 and the search direction to none; return r'z."""
         ...
 
-    def direction(self, beta: Scalar) -> Scalar:
-        """Take the next search direction; return p'Kp."""
+    def direction(self, beta: Scalar, rz: Scalar) -> tuple[Scalar, Scalar]:
+        """Take the next search direction; return p'Kp, and `rz`, or the same r'z better known by now."""
         ...
 
     def step(self, alpha: Scalar) -> Scalar:
-        """Move along it; return the new r'z."""
+        """Move along it; return the new r'z, computed or foreseen."""
         ...
 
     def half_step(self, rz: Scalar, beta: Scalar) -> None:
@@ -104,6 +105,10 @@ class System(Protocol):
     def top(self, a: Scalar) -> float:
         """Largest over the images."""
         ...
+
+
+class System(Descent, Protocol):
+    """A saddle system, what it is built of, and what becomes of its solution."""
 
     # -- shift
     def assemble(self, y: Any) -> None:
@@ -154,7 +159,7 @@ class System(Protocol):
         ...
 
 
-def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+def conjugate_gradients(system: Descent, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
     """Reduce r'z from `rz` (as `begin` returned it) below `target`.
 
     Returns:
@@ -167,7 +172,7 @@ def conjugate_gradients(system: System, rz: Scalar, target: Scalar, limit: int) 
         active = rz > target
         if not system.any(active):
             break
-        energy = system.direction(beta)
+        energy, rz = system.direction(beta, rz)
         new = system.step(system.divide(rz, energy) * active)
         count = count + active
         beta = system.divide(new, rz) * active

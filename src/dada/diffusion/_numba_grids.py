@@ -1,0 +1,86 @@
+"""The coarser grids of the V-cycle, compiled: groups of pixels become one pixel each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._numba_rows import arrays_apart, compiled, reduce
+
+
+@compiled
+def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
+    """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi."""
+    arrays_apart()
+    Hc, Wc = g_c.shape
+    W = sd.shape[1]
+    line = np.empty(W, sd.dtype)
+    side = np.empty(W, sd.dtype)
+    for I in range(lo, hi):
+        top = prow[I]
+        if I == 0:
+            wv_c[0, :] = 0
+        else:
+            for j in range(W):
+                line[j] = wv[top, j] * sd[top - 1, j] * sd[top, j]
+            reduce(line, pcol, wv_c, I)
+        line[:] = 0
+        side[:] = 0
+        for i in range(top, prow[I + 1]):
+            for j in range(W):
+                line[j] += g[i, j] * sd[i, j]
+            for j in range(1, W):
+                side[j] += wh[i, j] * sd[i, j - 1] * sd[i, j]
+        reduce(line, pcol, g_c, I)
+        for J in range(Wc):
+            wh_c[I, J] = side[pcol[J]]
+        wh_c[I, Wc] = 0
+        if Hc == I + 1:
+            wv_c[Hc, :] = 0
+
+
+@compiled
+def diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, lo, hi):
+    """The square root of the gathered diagonal and its inverse; g scaled by it."""
+    arrays_apart()
+    least = sd_c.dtype.type(floor)
+    for I in range(lo, hi):
+        for J in range(sd_c.shape[1]):
+            total = wv_c[I, J] + wv_c[I + 1, J] + wh_c[I, J] + wh_c[I, J + 1]
+            sd_c[I, J] = np.sqrt(max(total, least))
+            isd_c[I, J] = 1 / sd_c[I, J]
+            g_c[I, J] *= isd_c[I, J]
+
+
+@compiled
+def scale(wv_c, wh_c, isd_c, lo, hi):
+    """Scale the gathered weights to a unit diagonal."""
+    arrays_apart()
+    for I in range(lo, hi):
+        for J in range(isd_c.shape[1]):
+            wv_c[I, J] *= isd_c[max(I - 1, 0), J] * isd_c[I, J]
+            wh_c[I, J] *= isd_c[I, max(J - 1, 0)] * isd_c[I, J]
+
+
+@compiled
+def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
+    """Build the next coarser level: groups of pixels become one pixel each."""
+    Hc = sd_c.shape[0]
+    gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, 0, Hc)
+    diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, 0, Hc)
+    scale(wv_c, wh_c, isd_c, 0, Hc)
+
+
+@compiled
+def cell_inverse(g, slack, rows, cols, inverse):
+    """inverse = 1 / (slack + block sums of g^2), and 0 where that is 0 or infinite."""
+    arrays_apart()
+    total = np.empty(g.shape[1], g.dtype)
+    for block in range(slack.shape[0]):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(g.shape[1]):
+                total[j] += g[i, j] * g[i, j]
+        reduce(total, cols, inverse, block)
+        for cell in range(slack.shape[1]):
+            value = slack[block, cell] + inverse[block, cell]
+            inverse[block, cell] = 1.0 / value if value > 0 and np.isfinite(value) else 0.0
