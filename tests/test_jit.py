@@ -72,6 +72,15 @@ def test_a_change_beside_a_function_compiles_it_anew(module):
     assert run(module, "float32") == ["6.0", "0 1"]
 
 
+def test_what_was_kept_of_another_version_is_removed(module):
+    run(module, "float32")
+    run(module, "int64")
+    assert len(list(module.parent.glob("__pycache__/*.nbc"))) == 2
+    module.write_text(MODULE.replace("value + value", "2 * value"))
+    assert run(module, "float32") == ["6.0", "0 1"]
+    assert len(list(module.parent.glob("__pycache__/*.nbc"))) == 1
+
+
 def test_without_a_folder_to_write_to_nothing_is_kept(module, monkeypatch):
     from numba.core import caching
 

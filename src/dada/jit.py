@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,12 @@ class NamedFiles(caching.IndexDataCacheFile):
     """The files of one function, each named after its signature and machine."""
 
     def save(self, key: Any, data: Any) -> None:
-        name = self._index_name.removesuffix("nbi") + hashlib.sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
+        base, kept = self._index_name.removesuffix("nbi"), self._load_index()
+        if not kept:  # what lies here is of another version
+            for old in Path(self._cache_path).glob(f"{escape(base)}*.nbc"):
+                with suppress(OSError):
+                    old.unlink()
+        name = base + hashlib.sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
         self._save_data(name, data)
         self._save_index(self._load_index() | {key: name})
 

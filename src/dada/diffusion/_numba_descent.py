@@ -180,65 +180,35 @@ def update_and_move(r, q, g, fold, multiplier, loose, s1, p, x, fresh, step, alp
 
 
 @compiled
-def multiply(p, wv, wh, g, along, has_along, q, block, cols, first, last):
-    """q = K p + g along, for rows first..last of a block row. Returns p'q."""
-    arrays_apart()
-    W = q.shape[1]
-    product = 0.0
-    push = aligned(W, q.dtype)
-    if has_along:
-        expand(along, block, cols, push)
-    for i in range(first, last):
-        part = q.dtype.type(0)
-        if has_along:
-            for j in range(W):
-                value = p[i + 1, j + BORDER]
-                flow = wh[i, j] * p[i + 1, j + BORDER - 1] + wh[i, j + 1] * p[i + 1, j + BORDER + 1]
-                flow += wv[i, j] * p[i, j + BORDER] + wv[i + 1, j] * p[i + 2, j + BORDER]
-                flow = value - flow + g[i, j] * push[j]
-                q[i, j] = flow
-                part += value * flow
-        else:
-            for j in range(W):
-                value = p[i + 1, j + BORDER]
-                flow = wh[i, j] * p[i + 1, j + BORDER - 1] + wh[i, j + 1] * p[i + 1, j + BORDER + 1]
-                flow += wv[i, j] * p[i, j + BORDER] + wv[i + 1, j] * p[i + 2, j + BORDER]
-                flow = value - flow
-                q[i, j] = flow
-                part += value * flow
-        product += part
-    return product
+def multiply(p, wv, wh, g, along, loose, q, total, block, cols, first, last):
+    """q = K p + g along, for rows first..last of a block row. Returns p'q and q'q.
+
+    Adds g q to `total`, pixel by pixel, unless that is None; then q'q is 0.
+    """
+    if not loose:
+        return _multiply_rows(p, wv, wh, g, None, q, total, first, last)
+    push = aligned(q.shape[1], q.dtype)
+    expand(along, block, cols, push)
+    return _multiply_rows(p, wv, wh, g, push, q, total, first, last)
 
 
 @compiled
-def multiply_and_sum(p, wv, wh, g, along, has_along, q, total, block, cols, first, last):
-    """`multiply`; adds g q to `total`, pixel by pixel. Returns p'q and q'q."""
+def _multiply_rows(p, wv, wh, g, push, q, total, first, last):
+    """The same with `along` as a row of pixels; what is None is compiled away, or it would take a sixth of the time."""
     arrays_apart()
-    W = q.shape[1]
     product, squares = 0.0, 0.0
-    push = aligned(W, q.dtype)
-    if has_along:
-        expand(along, block, cols, push)
     for i in range(first, last):
         part, square = q.dtype.type(0), q.dtype.type(0)
-        if has_along:
-            for j in range(W):
-                value = p[i + 1, j + BORDER]
-                flow = wh[i, j] * p[i + 1, j + BORDER - 1] + wh[i, j + 1] * p[i + 1, j + BORDER + 1]
-                flow += wv[i, j] * p[i, j + BORDER] + wv[i + 1, j] * p[i + 2, j + BORDER]
-                flow = value - flow + g[i, j] * push[j]
-                q[i, j] = flow
-                part += value * flow
-                square += flow * flow
-                total[j] += g[i, j] * flow
-        else:
-            for j in range(W):
-                value = p[i + 1, j + BORDER]
-                flow = wh[i, j] * p[i + 1, j + BORDER - 1] + wh[i, j + 1] * p[i + 1, j + BORDER + 1]
-                flow += wv[i, j] * p[i, j + BORDER] + wv[i + 1, j] * p[i + 2, j + BORDER]
-                flow = value - flow
-                q[i, j] = flow
-                part += value * flow
+        for j in range(q.shape[1]):
+            value = p[i + 1, j + BORDER]
+            flow = wh[i, j] * p[i + 1, j + BORDER - 1] + wh[i, j + 1] * p[i + 1, j + BORDER + 1]
+            flow += wv[i, j] * p[i, j + BORDER] + wv[i + 1, j] * p[i + 2, j + BORDER]
+            flow = value - flow
+            if push is not None:
+                flow += g[i, j] * push[j]
+            q[i, j] = flow
+            part += value * flow
+            if total is not None:
                 square += flow * flow
                 total[j] += g[i, j] * flow
         product += part
@@ -275,7 +245,7 @@ def sweep(
         ready = min(rows[until] - (1 if until < hi else 0), end)
         while block < hi and done <= ready:
             last = min(ready, rows[block + 1])
-            product, squares = multiply_and_sum(p, wv, wh, g, along, loose, q, total, block, cols, done, last)
+            product, squares = multiply(p, wv, wh, g, along, loose, q, total, block, cols, done, last)
             pq += product
             qq += squares
             done = last
@@ -302,7 +272,7 @@ def sweep_beside(g, along, loose, wv, wh, p, q, gq, rows, cols, lo, hi):
         stop = first if side == 0 else rows[hi]
         if begin < stop:
             total = aligned(q.shape[1], q.dtype)
-            product, squares = multiply_and_sum(p, wv, wh, g, along, loose, q, total, block, cols, begin, stop)
+            product, squares = multiply(p, wv, wh, g, along, loose, q, total, block, cols, begin, stop)
             reduce(total, cols, sums, 0)
             for j in range(w):
                 gq[block, j] += sums[0, j]

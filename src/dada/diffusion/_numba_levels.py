@@ -218,7 +218,7 @@ def prolong_and_move(
         while done < ready:
             last = min(ready, rows[block + 1])
             if done < last:
-                pq += multiply(p, wv, wh, g, along, loose, q, block, cols, done, last)
+                pq += multiply(p, wv, wh, g, along, loose, q, None, block, cols, done, last)[0]
                 done = last
             if done == rows[block + 1]:
                 block += 1
@@ -231,9 +231,9 @@ def multiply_beside(g, along, loose, wv, wh, p, q, rows, cols, lo, hi):
     pq = 0.0
     first, end = inner_rows(rows, lo, hi, along.shape[0])
     if rows[lo] < first:
-        pq += multiply(p, wv, wh, g, along, loose, q, lo, cols, rows[lo], first)
+        pq += multiply(p, wv, wh, g, along, loose, q, None, lo, cols, rows[lo], first)[0]
     if max(first, end) < rows[hi]:
-        pq += multiply(p, wv, wh, g, along, loose, q, hi - 1, cols, max(first, end), rows[hi])
+        pq += multiply(p, wv, wh, g, along, loose, q, None, hi - 1, cols, max(first, end), rows[hi])[0]
     return pq
 
 
