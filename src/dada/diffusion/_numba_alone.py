@@ -1,4 +1,4 @@
-"""The passes of one image and one thread joined into few calls: building the system, and conjugate gradients.
+"""The passes joined into few calls: building the system, in bands too, and conjugate gradients in one thread.
 
 Called one by one, a tenth to a fifth of the time of a 256 x 256 image would go into calling.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from ._numba import normalise, residual_ratio, root, weigh
 from ._numba_descent import cell_step, foresee, sweep, update
-from ._numba_grids import aggregate, cell_inverse
+from ._numba_grids import aggregate, cell_inverse, invert_cells
 from ._numba_levels import below, prolong_and_move, update_and_restrict
 from ._numba_rows import arrays_apart, compiled
 
@@ -87,7 +87,7 @@ def assemble(
         if done < ready:
             normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, done, ready)
             done = ready
-    _invert_cells(slack, s0, inverse, lo, end)
+    invert_cells(slack, s0, inverse, lo, end)
 
 
 @compiled
@@ -95,17 +95,7 @@ def assemble_beside(y, scaled, measured, has_measured, slack, s0, inverse, wv, w
     """What `assemble` left out."""
     if hi < s0.shape[0]:
         normalise(wv, wh, sd, y, scaled, measured, has_measured, g, s0, rows, cols, hi - 1, hi)
-        _invert_cells(slack, s0, inverse, hi - 1, hi)
-
-
-@compiled
-def _invert_cells(slack, s0, inverse, lo, hi):
-    """inverse = 1 / (slack + s0), and 0 where that is 0 or infinite."""
-    arrays_apart()
-    for i in range(lo, hi):
-        for j in range(s0.shape[1]):
-            total = slack[i, j] + s0[i, j]
-            inverse[i, j] = 1.0 / total if total > 0 and np.isfinite(total) else 0.0
+        invert_cells(slack, s0, inverse, hi - 1, hi)
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import arrays_apart, compiled, reduce
+from ._numba_rows import arrays_apart, block_products, compiled, reduce
 
 
 @compiled
@@ -73,14 +73,15 @@ def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
 @compiled
 def cell_inverse(g, slack, rows, cols, inverse):
     """inverse = 1 / (slack + block sums of g^2), and 0 where that is 0 or infinite."""
-    arrays_apart()
-    total = np.empty(g.shape[1], g.dtype)
-    for block in range(slack.shape[0]):
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            for j in range(g.shape[1]):
-                total[j] += g[i, j] * g[i, j]
-        reduce(total, cols, inverse, block)
-        for cell in range(slack.shape[1]):
-            value = slack[block, cell] + inverse[block, cell]
-            inverse[block, cell] = 1.0 / value if value > 0 and np.isfinite(value) else 0.0
+    h = slack.shape[0]
+    block_products(g, g, rows, cols, inverse, 0, h)
+    invert_cells(slack, inverse, inverse, 0, h)
+
+
+@compiled
+def invert_cells(slack, s0, inverse, lo, hi):
+    """inverse = 1 / (slack + s0), and 0 where that is 0 or infinite; s0 may be the same array."""
+    for i in range(lo, hi):
+        for j in range(s0.shape[1]):
+            total = slack[i, j] + s0[i, j]
+            inverse[i, j] = 1.0 / total if total > 0 and np.isfinite(total) else 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._numba_descent import advance, cell_step, few, inner_rows, move, multiply, update
-from ._numba_rows import BORDER, aligned, arrays_apart, bordered, compiled, expand, reduce
+from ._numba_rows import BORDER, aligned, arrays_apart, block_products, bordered, compiled, expand, reduce
 
 
 @compiled
@@ -359,13 +359,8 @@ def dot(a, b):
 def cell_kappa(r, g, s, inverse, kappa, rows, cols, lo, hi):
     """s = block sums of g r and kappa = s / (slack + s0), for block rows lo..hi."""
     arrays_apart()
-    total = aligned(r.shape[1], r.dtype)
+    block_products(g, r, rows, cols, s, lo, hi)
     for block in range(lo, hi):
-        total[:] = 0
-        for i in range(rows[block], rows[block + 1]):
-            for j in range(r.shape[1]):
-                total[j] += g[i, j] * r[i, j]
-        reduce(total, cols, s, block)
         for cell in range(s.shape[1]):
             kappa[block, cell] = s[block, cell] * inverse[block, cell]
 

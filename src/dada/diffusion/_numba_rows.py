@@ -123,6 +123,19 @@ def reduce(row, starts, cells, row_of_cells):
 
 
 @compiled
+def block_products(a, b, rows, cols, cells, lo, hi):
+    """Sums of a b over the cells of block rows lo..hi; a and b may be one array."""
+    arrays_apart()
+    total = aligned(a.shape[1], a.dtype)
+    for block in range(lo, hi):
+        total[:] = 0
+        for i in range(rows[block], rows[block + 1]):
+            for j in range(a.shape[1]):
+                total[j] += a[i, j] * b[i, j]
+        reduce(total, cols, cells, block)
+
+
+@compiled
 def accumulate(values, i, measured, has_measured, total):
     """Add the measured pixels of row i to `total`."""
     arrays_apart()

@@ -7,72 +7,18 @@ scaling to a unit diagonal; sd is the square root of the unscaled diagonal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from . import solver
-from ._levels import ACROSS, CELLS, OMEGA, Grid, enlargement, grids, worth_it
-from .blocks import Blocks, block_sum, spread
+from ._levels import OMEGA, Grid, enlargement, grids, worth_it
+from ._torch_levels import TINY, Level, coarser, edge_sum, reciprocal, scale
+from .blocks import block_sum, spread
 from .coefficients import Coefficients, laplacian
 from .constraint import Constraint
-
-TINY = 1e-30
-
-
-@dataclass
-class Level:
-    """One grid: its blocks, its scaled system, and how its pixels group into the next coarser grid."""
-
-    blocks: Blocks | None  # None: no constraint on this grid
-    wv: Tensor
-    wh: Tensor
-    sd: Tensor
-    g: Tensor
-    inverse: Tensor  # 1 / (slack + sum g^2), 0 where there is no constraint
-    groups: Blocks | None = None
-    gain: Tensor | None = None  # on a grid of cells: the multiplier that a unit correction brings
-
-    def apply(self, z: Tensor) -> Tensor:
-        """K z."""
-        return z - _neighbours(z, self.wv, self.wh)
-
-    def kappa(self, r: Tensor) -> Tensor:
-        """(sum g r) / (slack + sum g^2), [N, h, w]."""
-        return block_sum(self.g * r, self.blocks) * self.inverse if self.blocks else torch.zeros_like(self.inverse)
-
-    def times_g(self, cells: Tensor) -> Tensor:
-        """g times the cell's value."""
-        return self.g * spread(cells, self.blocks) if self.blocks else torch.zeros_like(self.g)
-
-
-def _neighbours(z: Tensor, wv: Tensor, wh: Tensor) -> Tensor:
-    """Sum of w z over the four neighbours."""
-    pad = torch.nn.functional.pad
-    return (
-        pad(wv * z[:, 1:], (0, 0, 0, 1))
-        + pad(wv * z[:, :-1], (0, 0, 1, 0))
-        + pad(wh * z[:, :, 1:], (0, 1))
-        + pad(wh * z[:, :, :-1], (1, 0))
-    )
-
-
-def _edge_sum(wv: Tensor, wh: Tensor) -> Tensor:
-    """Sum of the edges at each pixel."""
-    ones = wv.new_ones(wh.shape[0], wh.shape[1], wv.shape[2])
-    return _neighbours(ones, wv, wh)
-
-
-def _reciprocal(total: Tensor) -> Tensor:
-    usable = (total > 0) & torch.isfinite(total)
-    return torch.where(usable, 1 / torch.where(usable, total, 1), 0)
-
-
-def _scale(wv: Tensor, wh: Tensor, isd: Tensor) -> tuple[Tensor, Tensor]:
-    return wv * isd[:, 1:] * isd[:, :-1], wh * isd[:, :, 1:] * isd[:, :, :-1]
 
 
 class TorchSystem:
@@ -107,15 +53,15 @@ class TorchSystem:
             soft = (n > 0) & ~self.hard
             mean, square = self.constraint.down(y), self.constraint.down(y**2)
             slack = torch.where(soft, slack * square * mean / torch.where(soft, self.constraint.source, 1), slack)
-        diagonal = _edge_sum(wv, wh)
+        diagonal = edge_sum(wv, wh)
         least = spread(self._block_max(diagonal), self.blocks) * torch.finfo(wv.dtype).eps
         sd = torch.maximum(diagonal, least).clamp(min=TINY).sqrt()
         g = g / sd
-        inverse = _reciprocal(slack + block_sum(g**2, self.blocks))
-        wv, wh = _scale(wv, wh, 1 / sd)
+        inverse = reciprocal(slack + block_sum(g**2, self.blocks))
+        wv, wh = scale(wv, wh, 1 / sd)
         self.levels = [Level(self.blocks, wv, wh, sd, g, inverse)]
         for grid in self.grids:
-            self.levels.append(_coarser(self.levels[-1], grid, slack))
+            self.levels.append(coarser(self.levels[-1], grid, slack))
 
     def _block_max(self, diagonal: Tensor) -> Tensor:
         """Largest diagonal of each measured block, 0 elsewhere."""
@@ -177,7 +123,7 @@ class TorchSystem:
         coarse = self.levels[depth + 1]
         assert level.groups is not None
         left = r - level.times_g(kappa) - level.apply(z)
-        inverse_sd = _reciprocal(coarse.sd)
+        inverse_sd = reciprocal(coarse.sd)
         z_c, extra = self._cycle(depth + 1, block_sum(level.sd * left, level.groups) * inverse_sd)
         z_c, extra = self.over * z_c * inverse_sd, self.over * extra
         if coarse.gain is not None:
@@ -219,7 +165,7 @@ class TorchSystem:
         self.r = torch.where(self._isolated(), 0.0, f / self.levels[0].sd)
 
     def _isolated(self) -> Tensor:
-        return _edge_sum(*self.c) == 0
+        return edge_sum(*self.c) == 0
 
     def add_to(self, y: Tensor) -> None:
         y += self.x / self.levels[0].sd
@@ -293,54 +239,6 @@ class TorchSystem:
             y.copy_(torch.where(self.measured > 0, y * spread(change, self.blocks), y))
         else:
             y += spread(torch.where(chosen, source - mean, 0.0), self.blocks) * self.measured
-
-
-def _coarser(fine: Level, grid: Grid, slack: Tensor) -> Level:
-    """The next level of `_levels.grids`, and the groups that lead to it."""
-    coarse_size = len(grid.prow) - 1, len(grid.pcol) - 1
-    groups = Blocks(coarse_size, (int(grid.prow[-1]), int(grid.pcol[-1])), grid.prow, grid.pcol)
-    fine.groups = groups
-    unscaled_v, unscaled_h = _scale(fine.wv, fine.wh, fine.sd)
-    cross_v, cross_h = _across(unscaled_v, unscaled_h, groups)
-    if grid.kind == ACROSS:
-        total = block_sum(fine.sd**2, groups)
-        inside = total - block_sum(_edge_sum(unscaled_v, unscaled_h), groups)
-        diagonal = torch.maximum(inside + _edge_sum(cross_v, cross_h), 1e-12 * total)
-        return _without_constraint(cross_v, cross_h, diagonal, total > 0)
-    g = block_sum(fine.g * fine.sd, groups)
-    if grid.kind == CELLS:
-        pull = g * _reciprocal(slack)
-        diagonal = (_edge_sum(cross_v, cross_h) + g * pull).clamp(min=TINY)
-        level = _without_constraint(cross_v, cross_h, diagonal, slack > 0)
-        level.gain = torch.where(slack > 0, pull, 0.0)
-        return level
-    sd = _edge_sum(cross_v, cross_h).clamp(min=TINY).sqrt()
-    blocks = Blocks((len(grid.rows) - 1, len(grid.cols) - 1), coarse_size, grid.rows, grid.cols)
-    g = g / sd
-    return Level(blocks, *_scale(cross_v, cross_h, 1 / sd), sd, g, _reciprocal(slack + block_sum(g**2, blocks)))
-
-
-def _across(wv: Tensor, wh: Tensor, groups: Blocks) -> tuple[Tensor, Tensor]:
-    """Sum the edges between groups."""
-    rows, cols = (torch.from_numpy(v[1:-1] - 1).to(wv.device) for v in (groups.rows, groups.cols))
-    (h, w), (H, W) = groups.source_size, groups.target_size
-    within_cols = Blocks((h - 1, w), (h - 1, W), np.arange(h), groups.cols)
-    within_rows = Blocks((h, w - 1), (H, w - 1), groups.rows, np.arange(w))
-    vertical, horizontal = wv[:, rows], wh[:, :, cols]
-    return (
-        block_sum(vertical, within_cols) if h > 1 else vertical.new_zeros(len(wv), 0, w),
-        block_sum(horizontal, within_rows) if w > 1 else horizontal.new_zeros(len(wh), h, 0),
-    )
-
-
-def _without_constraint(wv: Tensor, wh: Tensor, diagonal: Tensor, active: Tensor) -> Level:
-    """A level on which each pixel stands for itself; inactive ones take no part."""
-    sd = torch.where(active, diagonal.sqrt(), 0.0)
-    wv, wh = _scale(wv, wh, _reciprocal(sd))
-    return Level(None, wv, wh, sd, torch.zeros_like(sd), torch.zeros_like(sd))
-
-
-# ---- a batch ------------------------------------------------------------------------------------------------------
 
 
 def solve(
