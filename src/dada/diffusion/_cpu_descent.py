@@ -97,7 +97,7 @@ class CpuDescent:
         if worth_it(blocks, hard):
             key = ("levels", blocks, self.loose, kind)
             self.hierarchy = _kept(key, H * W, lambda: Hierarchy(blocks, self.loose, kind))
-            self.hierarchy.over = enlargement(H * W, self.loose, bool(self.soft.any()))
+            self.hierarchy.over = enlargement(self.loose, bool(self.soft.any()))
             self.kappa3, self.s3, self.extra = (np.empty(self.cells) for _ in range(3))
 
     # ---- threads

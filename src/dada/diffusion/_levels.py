@@ -1,8 +1,9 @@
 """Which grids the V-cycle uses, and their memory.
 
-Within the blocks, pixels are paired in each direction until no block is more than two wide. Where cells are not hard
-(no measurement, or a soft one), coarser grids follow: first one pixel for each cell, without the hard ones, then these
-paired in turn; a hole thus costs no more iterations than a block.
+Within the blocks, pixels are paired in each direction until no block is more than two wide; in wide blocks the first
+grid takes four by four at once. Where cells are not hard (no measurement, or a soft one), coarser grids follow: first
+one pixel for each cell, without the hard ones, then these paired in turn; a hole thus costs no more iterations than a
+block.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from .blocks import Blocks
 
 PAGE = 4096  # bytes after which caches put numbers in the same places again
 OMEGA = 0.9  # damping of the smoother
-# By how much coarse corrections are enlarged, in large images and around holes: a group of pixels moves as one, and its
-# steps at the borders make it look stiffer than what it stands for. With 1.45 and more, iterations are more again; with
-# soft cells they are with any, and small images without holes take as many.
+# By how much coarse corrections are enlarged around holes: a group of pixels moves as one, and its steps at the borders
+# make it look stiffer than what it stands for. With 1.45 and more, iterations are more again; with soft cells they are
+# with any, and images without holes take as many.
 OVER = 1.3
-LARGE = 1 << 19  # pixels of an image that counts as large here
 # A V-cycle costs about 3.5 plain iterations. It pays where blocks are wide, or a region without hard cells is.
 WIDE = 24
+FIRST_GROUP = 4  # pixels a side, of the first grid in wide blocks: more iterations than with 2, of less time each
 
 # Kinds of grid: pixels paired within their block; one pixel for each cell; cells paired across blocks.
 WITHIN, CELLS, ACROSS = 0, 1, 2
@@ -48,9 +49,11 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     """The grids below the finest, finer first; those across blocks only where some cells are not hard."""
     out = []
     rows, cols = blocks.rows, blocks.cols
+    size = FIRST_GROUP if _widest_block(blocks) >= WIDE else 2
     while max(np.diff(rows).max(), np.diff(cols).max()) > 2:
-        (prow, rows), (pcol, cols) = _pair_within(rows), _pair_within(cols)
+        (prow, rows), (pcol, cols) = _group_within(rows, size), _group_within(cols, size)
         out.append(Grid(WITHIN, rows, cols, prow, pcol))
+        size = 2
     if loose:
         kind, prow, pcol = CELLS, rows, cols
         while True:
@@ -62,9 +65,9 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     return tuple(out)
 
 
-def _pair_within(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pair pixels within each block; blocks no wider than two stay as they are. Returns groups and new blocks."""
-    groups = [np.arange(a, b, 2 if b - a > 2 else 1) for a, b in pairwise(starts)]
+def _group_within(starts: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Group pixels within each block; blocks no wider than two stay as they are. Returns groups and new blocks."""
+    groups = [np.arange(a, b, size if b - a > 2 else 1) for a, b in pairwise(starts)]
     return np.append(np.concatenate(groups), starts[-1]), np.cumsum([0] + [len(group) for group in groups])
 
 
@@ -79,9 +82,9 @@ def _widest_block(blocks: Blocks) -> int:
     return int(max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max()))
 
 
-def enlargement(pixels: int, loose: bool, soft: bool) -> float:
-    """By how much coarse corrections are enlarged in an image of so many pixels; `loose`: some cells are not hard."""
-    return OVER if not soft and (loose or pixels >= LARGE) else 1.0
+def enlargement(loose: bool, soft: bool) -> float:
+    """By how much coarse corrections are enlarged; `loose`: some cells are not hard, `soft`: some of these are soft."""
+    return OVER if loose and not soft else 1.0
 
 
 def _widest(region: np.ndarray) -> int:

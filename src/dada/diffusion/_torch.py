@@ -33,7 +33,7 @@ class TorchSystem:
         self.slack = torch.where(constraint.weight > 0, 1 / constraint.weight, torch.inf).detach()
         loose = not bool(self.hard.all())
         soft = bool(((constraint.count > 0) & ~self.hard).any())
-        self.over = enlargement(self.blocks.target_size[0] * self.blocks.target_size[1], loose, soft)
+        self.over = enlargement(loose, soft)
         wanted = any(worth_it(self.blocks, hard.cpu().numpy()) for hard in self.hard)
         self.r = c.vertical.new_zeros(len(c.vertical), *self.blocks.target_size)
         self.grids: tuple[Grid, ...] = grids(self.blocks, loose) if wanted else ()
