@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dada.diffusion import _cpu_descent, partition
+from dada.diffusion import _cpu_descent, _numba_descent, partition
 from dada.diffusion._cpu_descent import Measurement
 from dada.diffusion._cpu_system import CpuSystem
 from dada.diffusion._numba_rows import BORDER
@@ -18,6 +18,7 @@ SIZES = [
     ((3, 3), (96, 96)),
     ((5, 4), (5, 16)),
     ((1, 1), (3, 3)),
+    ((140, 2), (660, 8)),  # so high that each of two bands is made in pieces
 ]
 CELLS = ["hard", "holes", "soft"]
 
@@ -110,6 +111,35 @@ def test_what_is_foreseen_of_the_residual_is_what_it_turns_out_to_be(cells, size
     np.testing.assert_allclose(foreseen, computed, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("looks", [(), range(9), (2,), (3,), (3, 4, 6)])
+def test_a_solution_that_follows_every_second_direction_misses_none(kind, threads, looks, pool, monkeypatch):
+    """x, against the sum of all steps along all directions; in some iterations r is computed rather than foreseen."""
+    sure = _cpu_descent.SURE
+    for steps in range(1, 9):
+        given = system((6, 5), (48, 40), kind, threads, pool)
+        given.hierarchy = None
+        rz, beta, x, owed = given.begin(), 0.0, np.zeros((48, 40)), []
+        for number in range(steps):
+            monkeypatch.setattr(_cpu_descent, "SURE", float("inf") if number in looks else sure)
+            energy, rz = given.direction(beta, rz)
+            alpha = given.divide(rz, energy)
+            x += alpha * given.p[1:-1, BORDER:-BORDER]
+            new = given.step(alpha)
+            beta, rz = given.divide(new, rz), new
+            owed.append(given.owed)
+        assert any(owed) == (kind == "hard" and steps > 1 and len(looks) < 9)
+        np.testing.assert_allclose(given._settle(), x, rtol=0, atol=1e-12 * np.abs(x).max())
+
+
+def test_a_solution_waits_only_where_the_direction_before_can_be_told():
+    assert _numba_descent.owe(2.0, 0.5, 0.0, False) == (0, 0, 4)
+    assert _numba_descent.owe(2.0, 0.5, 4.0, False) == (6, -4, 0)  # catches up
+    assert _numba_descent.owe(2.0, 0.05, 0.0, False) == (2, 0, 0)  # digits would be lost
+    assert _numba_descent.owe(2.0, 0.5, 0.0, True) == (2, 0, 0)  # z is not r where cells are not hard
+
+
 @pytest.mark.parametrize("kind", ["holes", "soft"])
 def test_what_the_cells_foresee_loses_no_digits_in_many_iterations(kind):
     given = system((24, 20), (96, 80), kind)
@@ -159,3 +189,21 @@ def test_without_an_iteration_nothing_moves(threads, pool):
     given.descend(rz, rz, 5)  # it is there already
     given.retract()
     np.testing.assert_array_equal(y, 2)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_a_newton_step_takes_all_of_the_solution(steps, threads, pool):
+    """Whether x was finished by a pass of its own, or what it lacks is added on the way."""
+    results = []
+    for finish in (False, True):
+        given = system((6, 5), (48, 40), "hard", threads, pool, adjust="ratio")
+        y = np.random.default_rng(1).random((48, 40)) + 1
+        given.hold(y)
+        given.descend(given.linearise(), 0.0, steps)
+        assert bool(given.owed) == (steps == 3)  # beta is too small before
+        if finish:
+            given._settle()
+        given.retract()
+        results.append(y)
+    np.testing.assert_allclose(*results, rtol=1e-13)

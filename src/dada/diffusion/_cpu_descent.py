@@ -86,7 +86,7 @@ class CpuDescent:
         self.s0, self.s1, self.gq, self.kappa, self.fold, self.multiplier, self.along = (
             np.empty(self.cells) for _ in range(7)
         )
-        self.alpha, self.ahead, self.eps = 0.0, False, 2 * float(np.finfo(kind).eps)
+        self.alpha, self.owed, self.ahead, self.eps = 0.0, 0.0, False, 2 * float(np.finfo(kind).eps)
         self.mu, self.inverse = np.empty(self.cells), np.empty(self.cells)
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.loose = not bool(hard.all())
@@ -118,7 +118,7 @@ class CpuDescent:
     def begin(self) -> float:
         self.fold[:] = 0
         self.along[:] = 0
-        self.alpha, self.ahead, self.fresh = 0.0, False, True
+        self.alpha, self.owed, self.ahead, self.fresh = 0.0, 0.0, False, True
         return self._precondition(0.0)
 
     @property
@@ -129,7 +129,9 @@ class CpuDescent:
         """Conjugate gradients: in one compiled call, or pass by pass where threads share the image."""
         if self.pool is not None:
             return solver.conjugate_gradients(self, rz, target, limit)
-        rz, count, self.alpha = _numba_alone.descend(*self._arrays(), rz, float(target), limit, self.eps, OMEGA)
+        rz, count, self.alpha, self.owed = _numba_alone.descend(
+            *self._arrays(), rz, float(target), limit, self.eps, OMEGA
+        )
         self.fresh = count == 0
         return rz, count
 
@@ -138,10 +140,11 @@ class CpuDescent:
         (alpha, self.alpha), (fresh, self.fresh) = (self.alpha, 0.0), (self.fresh, False)
         if self.hierarchy:
             return self._prolong_and_move(fresh, alpha, beta, self.hierarchy), rz
+        of_p, of_r, self.owed = _numba_descent.owe(alpha, float(beta), self.owed, self.loose)
         sums = self._bands(
             lambda lo, hi: _numba_descent.sweep(
                 self.r, self.q, self.g, self.fold, self.multiplier, self.along, self.hard, self.loose,
-                self.wv, self.wh, self.p, self.x, fresh, alpha if self.ahead else 0.0, alpha, beta,
+                self.wv, self.wh, self.p, self.x, fresh, alpha if self.ahead else 0.0, of_p, of_r, beta,
                 self.s1, self.gq, *self.parts, lo, hi,
             )
         )  # fmt: skip
@@ -166,6 +169,7 @@ class CpuDescent:
             if self.ahead:
                 return rz
             self.fold[:] = 0  # too much cancels: look
+            self._catch_up(0.0)
         return self._precondition(alpha)
 
     def _foresee(self, alpha: float) -> tuple[float, float]:
@@ -297,10 +301,16 @@ class CpuDescent:
         """Finish x and return it."""
         if self.fresh:  # no iteration was made
             self.x[:] = 0
-        elif self.alpha:
-            self._rows(lambda lo, hi: _numba_values.add_scaled(self.x, self.p, self.alpha, lo, hi))
+        else:
+            self._catch_up(self.alpha)
         self.alpha, self.fresh = 0.0, False
         return self.x
+
+    def _catch_up(self, alpha: float) -> None:
+        """Give x what it is owed, and `alpha` p."""
+        owed, self.owed = self.owed, 0.0
+        if alpha or owed:
+            self._rows(lambda lo, hi: _numba_values.add_scaled(self.x, self.p, self.r, alpha, owed, lo, hi))
 
     divide = staticmethod(lambda a, b: a / b if b > 0 else 0.0)
     any = staticmethod(bool)

@@ -101,13 +101,13 @@ class CpuSystem(CpuDescent):
     def retract(self) -> None:
         if self.fresh:
             self._settle()
-        m, alpha, self.alpha = self.measurement, self.alpha, 0.0
-        if not alpha:  # p may be anything then
+        m, (alpha, owed), (self.alpha, self.owed) = self.measurement, (self.alpha, self.owed), (0.0, 0.0)
+        if not alpha + owed:  # p may be anything then
             self.p[:] = 0
         steps = self._bands(
             lambda lo, hi: _numba_values.retract_and_adjust(
-                self.y, self.x, self.p, alpha, self.sd, self.relative, self.ratio, m.source, m.slack, m.count,
-                *m.compiled, *self.parts, lo, hi,
+                self.y, self.x, self.p, self.r, alpha, owed, self.sd, self.relative, self.ratio, m.source, m.slack,
+                m.count, *m.compiled, *self.parts, lo, hi,
             )
         )  # fmt: skip
         self.drift = self.drift + max(steps) if self.relative else float("inf")

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ._numba import normalise, residual_ratio, root, weigh
-from ._numba_descent import cell_step, foresee, sweep, update
+from ._numba_descent import cell_step, foresee, owe, sweep, update
 from ._numba_grids import aggregate, cell_inverse, invert_cells
 from ._numba_levels import below, prolong_and_move, update_and_restrict
 from ._numba_rows import arrays_apart, compiled
+from ._numba_values import add_scaled
 
 NEAR = 32  # rows of an image at a time, which the second level of a cache holds
 SURE = 1e-2  # the least r'z, as a share of what cancels in it, that is taken as foreseen
@@ -174,7 +175,7 @@ def _next_direction(system, levels, fresh, alpha, beta, omega):
 
 @compiled
 def descend(system, levels, rz, target, limit, eps, omega):
-    """`solver.conjugate_gradients`. Returns r'z, iterations, and the last alpha, by which x has yet to follow p."""
+    """`solver.conjugate_gradients`. Returns r'z, iterations, and what x lacks: the last alpha, and what it is owed."""
     if levels is None:
         return _descend_by_jacobi(system, rz, target, limit, eps, omega)
     alpha, beta, best, count = 0.0, 0.0, rz, 0
@@ -186,12 +187,12 @@ def descend(system, levels, rz, target, limit, eps, omega):
         rz = new
         count += 1
         if not rz < 1e4 * best:
-            return rz, count, alpha
+            return rz, count, alpha, 0.0
         best = min(best, rz)
     if count > 0 and rz > 0:  # one step more, of which the costly part, the next cycle, is left out
         energy = _next_direction(system, levels, False, alpha, beta, omega)
         alpha = rz / energy if energy > 0 else 0.0
-    return rz, count, alpha
+    return rz, count, alpha, 0.0
 
 
 @compiled
@@ -199,11 +200,12 @@ def _descend_by_jacobi(system, rz, target, limit, eps, omega):
     """The same with one pass for each iteration, as `CpuSystem.direction` and `CpuSystem.step` do in bands."""
     s = system
     h = s.s1.shape[0]
-    step, alpha, beta, best, count, loose = 0.0, 0.0, 0.0, rz, 0, 0.0
+    step, alpha, owed, beta, best, count, loose = 0.0, 0.0, 0.0, 0.0, rz, 0, 0.0
     while count < limit and rz > target:
+        of_p, of_r, owed = owe(alpha, beta, owed, s.loose)
         rr, energy, qq = sweep(
             s.r, s.q, s.g, s.fold, s.multiplier, s.along, s.hard, s.loose, s.wv, s.wh, s.p, s.x, count == 0,
-            step, alpha, beta, s.s1, s.gq, s.rows, s.cols, 0, h,
+            step, of_p, of_r, beta, s.s1, s.gq, s.rows, s.cols, 0, h,
         )  # fmt: skip
         if step > 0:
             rz = rr + loose
@@ -212,6 +214,8 @@ def _descend_by_jacobi(system, rz, target, limit, eps, omega):
         new = rr - 2 * alpha * energy + alpha * alpha * qq + more
         if not new > SURE * (rr + alpha * alpha * qq):  # too much cancels: look
             s.fold[:] = 0
+            add_scaled(s.x, s.p, s.r, 0.0, owed, 0, s.x.shape[0])
+            owed = 0.0
             new = precondition(system, None, alpha, eps, omega)
             step = 0.0
         beta = new / rz if rz > 0 else 0.0
@@ -220,4 +224,4 @@ def _descend_by_jacobi(system, rz, target, limit, eps, omega):
         if not rz < 1e4 * best:
             break
         best = min(best, rz)
-    return rz, count, alpha
+    return rz, count, alpha, owed

@@ -12,14 +12,16 @@ import numpy as np
 
 from ._numba_rows import BORDER, aligned, arrays_apart, compiled, expand, reduce
 
-NEAR = 128  # rows of an image at a time
+NEAR = 16  # rows of a large image at a time: the second level of a cache holds them
+SMALL = 256  # rows of a band that is made at once
+LARGE_BETA = 0.1  # p before = (p - z) / beta loses too many digits below this
 
 
 @compiled
 def few(rows, lo, hi):
     """How many block rows are made at a time: all of a small band."""
     height = rows[hi] - rows[lo]
-    return hi - lo if height <= 2 * NEAR else max(1, NEAR * (hi - lo) // height)
+    return hi - lo if height <= SMALL else max(1, NEAR * (hi - lo) // height)
 
 
 @compiled
@@ -134,16 +136,30 @@ def move(z, base, g, kappa, p, x, fresh, alpha, beta, rows, cols, lo, hi):
 
 
 @compiled
-def update_and_move(r, q, g, fold, multiplier, loose, s1, p, x, fresh, step, alpha, beta, rows, cols, lo, hi):
-    """r -= step q + g fold, then `move` with z = r - g multiplier. Returns r'r of the block rows.
+def owe(alpha, beta, owed, loose):
+    """How x follows p, by every second pass: returns what it gains of p and of r, and what it is owed after this pass.
 
-    If `fresh`, q may be anything. If some cells are not hard (`loose`), s1 = block sums of g r: what was foreseen of
-    them would lose digits from one iteration to the next.
+    p is the last direction and `alpha` the step along it; p = z + beta p is to follow. If that will do for x to catch
+    up in the next pass, with p before = (p - z) / beta and z = r, it is left as it is for now. `owed` is alpha / beta
+    of the pass before, if that left x behind.
+    """
+    if owed == 0 and beta > LARGE_BETA and not loose:
+        return 0.0, 0.0, alpha / beta
+    return alpha + owed, -owed, 0.0
+
+
+@compiled
+def update_and_move(r, q, g, fold, multiplier, loose, s1, p, x, fresh, step, of_p, of_r, beta, rows, cols, lo, hi):
+    """x += of_p p + of_r r, r -= step q + g fold, p = r - g multiplier + beta p. Returns r'r of the block rows.
+
+    If `fresh`, x and p begin here, at 0, and q may be anything. If some cells are not hard (`loose`), s1 = block sums
+    of g r: what was foreseen of them would lose digits from one iteration to the next.
     """
     arrays_apart()
     W = x.shape[1]
     c = x.dtype.type(step)
-    a = x.dtype.type(alpha)
+    a = x.dtype.type(of_p)
+    d = x.dtype.type(of_r)
     b = x.dtype.type(beta)
     take = aligned(W, x.dtype)
     total = aligned(W, x.dtype)
@@ -159,13 +175,19 @@ def update_and_move(r, q, g, fold, multiplier, loose, s1, p, x, fresh, step, alp
                     part += value * value
                     x[i, j] = 0
                     p[i + 1, j + BORDER] = value
-            else:
+            elif of_p == 0:
                 for j in range(W):
-                    old = p[i + 1, j + BORDER]
                     value = r[i, j] - c * q[i, j] - g[i, j] * take[j]
                     r[i, j] = value
                     part += value * value
-                    x[i, j] += a * old
+                    p[i + 1, j + BORDER] = value + b * p[i + 1, j + BORDER]
+            else:
+                for j in range(W):
+                    old = p[i + 1, j + BORDER]
+                    x[i, j] += a * old + d * r[i, j]
+                    value = r[i, j] - c * q[i, j] - g[i, j] * take[j]
+                    r[i, j] = value
+                    part += value * value
                     p[i + 1, j + BORDER] = value + b * old
             squares += part
         if loose:
@@ -224,9 +246,10 @@ def inner_rows(rows, lo, hi, h):
 
 @compiled
 def sweep(
-    r, q, g, fold, multiplier, along, hard, loose, wv, wh, p, x, fresh, step, alpha, beta, s1, gq, rows, cols, lo, hi
+    r, q, g, fold, multiplier, along, hard, loose, wv, wh, p, x, fresh, step, of_p, of_r, beta, s1, gq, rows, cols,
+    lo, hi,
 ):  # fmt: skip
-    """An iteration of Jacobi's: r -= step q + g fold, x += alpha p, p = z + beta p, q = K p + g along, gq of it.
+    """An iteration of Jacobi's: `update_and_move`, then q = K p + g along, and gq of it.
 
     Rows of q that border on another band are left to `sweep_beside`. Returns r'r, p'q and q'q of the rest.
     """
@@ -240,7 +263,7 @@ def sweep(
         if loose:
             advance(along, beta, multiplier, hard, at, until)
         rr += update_and_move(
-            r, q, g, fold, multiplier, loose, s1, p, x, fresh, step, alpha, beta, rows, cols, at, until
+            r, q, g, fold, multiplier, loose, s1, p, x, fresh, step, of_p, of_r, beta, rows, cols, at, until
         )  # fmt: skip
         ready = min(rows[until] - (1 if until < hi else 0), end)
         while block < hi and done <= ready:

@@ -11,23 +11,27 @@ from ._numba_rows import BORDER, accumulate, arrays_apart, compiled, reduce
 
 
 @compiled
-def retract(y, x, p, alpha, sd, relative, lo, hi):
-    """y *= 1 + u on pixel rows lo..hi, u = (x + alpha p) / sd, a change relative to y (or else to be divided by it).
+def retract(y, x, p, r, alpha, owed, sd, relative, lo, hi):
+    """y *= 1 + u on pixel rows lo..hi, u = x / sd, a change relative to y (or else to be divided by it).
 
-    Below -1/2 the factor goes on as -1 / (4 u), so y stays positive. p has a border (`_numba_descent.py`). Returns the
-    largest |u|.
+    x is what `add_scaled` would make of it. Below -1/2 the factor goes on as -1 / (4 u), so y stays positive. Returns
+    the largest |u|.
     """
     arrays_apart()
     W = y.shape[1]
     largest = np.zeros(W, y.dtype)
-    a = y.dtype.type(alpha)
+    a = y.dtype.type(alpha + owed)
+    b = y.dtype.type(owed)
     one = y.dtype.type(1)
     quarter = y.dtype.type(0.25)
     half = y.dtype.type(0.5)
     tiny = y.dtype.type(1e-30)
     for i in range(lo, hi):
         for j in range(W):
-            u = (x[i, j] + a * p[i + 1, j + BORDER]) / (sd[i, j] if relative else sd[i, j] * y[i, j])
+            u = x[i, j] + a * p[i + 1, j + BORDER]
+            if owed != 0:
+                u -= b * r[i, j]
+            u /= sd[i, j] if relative else sd[i, j] * y[i, j]
             value = y[i, j] * (one + u if u > -half else quarter / max(-u, half))
             y[i, j] = value if value > tiny else tiny
             largest[j] = largest[j] if abs(u) < largest[j] else abs(u)
@@ -36,25 +40,31 @@ def retract(y, x, p, alpha, sd, relative, lo, hi):
 
 @compiled
 def retract_and_adjust(
-    y, x, p, alpha, sd, relative, ratio, source, slack, count, measured, has_measured, rows, cols, lo, hi
+    y, x, p, r, alpha, owed, sd, relative, ratio, source, slack, count, measured, has_measured, rows, cols, lo, hi
 ):  # fmt: skip
     """`retract` and Eq. 3 on the hard cells of block rows lo..hi, while these are near. Returns the largest |u|."""
     largest = y.dtype.type(0)
     some = few(rows, lo, hi)
     for at in range(lo, hi, some):
         until = min(at + some, hi)
-        largest = max(largest, retract(y, x, p, alpha, sd, relative, rows[at], rows[until]))
+        largest = max(largest, retract(y, x, p, r, alpha, owed, sd, relative, rows[at], rows[until]))
         adjust(y, ratio, source, slack, count, measured, has_measured, rows, cols, at, until)
     return largest
 
 
 @compiled
-def add_scaled(x, p, alpha, lo, hi):
-    """x += alpha p on pixel rows lo..hi; p has a border (`_numba_descent.py`)."""
-    a = x.dtype.type(alpha)
+def add_scaled(x, p, r, alpha, owed, lo, hi):
+    """x += alpha p + owed (p - r) on pixel rows lo..hi (`_numba_descent.owe`). Unless owed, r may be anything."""
+    arrays_apart()
+    a = x.dtype.type(alpha + owed)
+    b = x.dtype.type(owed)
     for i in range(lo, hi):
-        for j in range(x.shape[1]):
-            x[i, j] += a * p[i + 1, j + BORDER]
+        if owed != 0:
+            for j in range(x.shape[1]):
+                x[i, j] += a * p[i + 1, j + BORDER] - b * r[i, j]
+        else:
+            for j in range(x.shape[1]):
+                x[i, j] += a * p[i + 1, j + BORDER]
 
 
 @compiled
