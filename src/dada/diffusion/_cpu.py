@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import _numba_values, engine, solver
+from . import _cpu_tiles, _numba_values, engine, solver
 from ._cpu_descent import Measurement
 from ._cpu_system import CpuSystem, block_sum
 from .coefficients import Coefficients
@@ -69,7 +69,7 @@ def _shift_adjoint(
 ) -> tuple[float, np.ndarray]:
     """Returns the share of r'z left, and dloss/dS."""
     m = system.measurement
-    left, _ = solver.shift_adjoint(system, v, a, tolerance, limit)
+    left, _ = solver.shift_adjoint(system, v, a, tolerance, limit, _in_tiles(system, y, v, limit))
     out = np.empty(system.cells)
     _numba_values.flux(a, v, system.cv, system.ch, m.count, *m.compiled, *system.parts, out)
     return left, out
@@ -80,13 +80,18 @@ def _ratio_adjoint(
 ) -> tuple[float, np.ndarray]:
     """Returns the share of r'z left, and dloss/dS = n k down(y) / S."""
     m = system.measurement
-    left, _ = solver.ratio_adjoint(system, y, v, a, tolerance, limit)
+    left, _ = solver.ratio_adjoint(system, y, v, a, tolerance, limit, _in_tiles(system, y, v, limit))
     taken = y if m.measured is None else y * m.measured
     soft = (m.count > 0) & (m.slack > 0)
     share = np.ones(system.cells)
     if soft.any():
         share[soft] = block_sum(taken, m.blocks)[soft] / (m.count * m.source)[soft]
     return left, m.count * system.k * share
+
+
+def _in_tiles(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int) -> solver.Approach | None:
+    """How to bring the adjoint of a large image nearer to its end."""
+    return _cpu_tiles.approach_adjoint(system, y, v, limit) if _cpu_tiles.worth_it(system) else None
 
 
 def _systems(
@@ -125,7 +130,7 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
         y -= y.dtype.type(centre)
         system.measurement = replace(given, source=np.where(used, given.source - centre, 0))
     system.adjust(y, soft_too=True)  # the correction of `shift` starts without misfit
-    reference = _nearest_energy(system) or _energy(system, y)
+    reference = system.nearest_energy() or _energy(system, y)
     # what the rounding of y alone leaves
     edges = _numba_values.total(system.cv, 1) + _numba_values.total(system.ch, 1)
     noise = (2 * np.finfo(y.dtype).eps) ** 2 * 2 * edges * _numba_values.total(y, 2) / y.size
@@ -133,7 +138,8 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     run = solver.ratio if system.ratio else solver.shift
     far = solver.far(given.source[used].min(), given.source[used].max(), reference)
     start = y.copy() if system.hierarchy else y
-    rz, count = run(system, y, target, limit, far)
+    in_tiles = _cpu_tiles.approach(system, limit) if _cpu_tiles.worth_it(system) else None
+    rz, count = run(system, y, target, limit, far, in_tiles)
     if not rz <= target and system.hierarchy and count < limit:
         system.hierarchy = None  # more iterations, but not as easily upset by extreme coefficients
         y[:] = start
@@ -144,14 +150,6 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     system.adjust(y)
     residual = float(np.sqrt(max(rz, 0.0) / reference)) if reference > 0 else 0.0
     return int(count), residual, bool(rz <= target)
-
-
-def _nearest_energy(system: CpuSystem) -> float:
-    """up(S)' L up(S), with the mean in cells without a measurement: only edges between blocks count."""
-    m = system.measurement
-    used = m.count > 0
-    filled = np.where(used, m.source, m.source[used].mean())
-    return _numba_values.nearest_energy(filled, system.cv, system.ch, m.blocks.rows, m.blocks.cols)
 
 
 def _energy(system: CpuSystem, y: np.ndarray) -> float:

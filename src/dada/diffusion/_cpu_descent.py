@@ -37,9 +37,9 @@ class Measurement:
 
 
 MANY_CELLS = 1 << 17  # from here on even a pass over the cells alone is worth several threads
-_memory = threading.local()  # what the last images of a size used: fresh memory costs as much as five iterations
+_memory = threading.local()  # what the last images used: fresh memory costs as much as five iterations
 KEPT_PIXELS = 1 << 18
-KEPT_ENTRIES = 4
+KEPT_HIERARCHIES = 32
 
 
 def _kept(key: tuple, pixels: int, make: Callable[[], Any]) -> Any:
@@ -48,16 +48,27 @@ def _kept(key: tuple, pixels: int, make: Callable[[], Any]) -> Any:
         return make()
     kept = _memory.__dict__.setdefault("kept", {})
     if key not in kept:
-        while len(kept) >= KEPT_ENTRIES:
+        while len(kept) >= KEPT_HIERARCHIES:
             del kept[next(iter(kept))]
         kept[key] = make()
     return kept[key]
 
 
-def _scratch(H: int, W: int, kind: np.dtype) -> tuple[np.ndarray, ...]:
-    """wv, wh, p, and six images."""
-    borders = aligned((H + 1, W), kind), aligned((H, W + 1), kind), aligned((H + 2, W + 2 * BORDER), kind)
-    return *borders, *(aligned((H, W), kind) for _ in range(6))
+def _scratch(H: int, W: int, kind: np.dtype) -> list[np.ndarray]:
+    """wv, wh, p with a border of zeros, and six images; in the memory of the last image, if that was large enough."""
+    shapes = (H + 1, W), (H, W + 1), (H + 2, W + 2 * BORDER), *((H, W),) * 6
+    sizes = [rows * cols for rows, cols in shapes]
+    if H * W > KEPT_PIXELS:
+        return [aligned(shape, kind) for shape in shapes]
+    kept = _memory.__dict__.setdefault("scratch", {})
+    flat, last = kept.get(kind, ((), None))
+    if not flat or any(len(memory) < size for memory, size in zip(flat, sizes, strict=True)):
+        flat, last = [aligned(size, kind) for size in sizes], (H, W)
+    kept[kind] = flat, (H, W)
+    arrays = [memory[:size].reshape(shape) for memory, size, shape in zip(flat, sizes, shapes, strict=True)]
+    if last != (H, W):
+        arrays[2][:] = 0
+    return arrays
 
 
 class CpuDescent:
@@ -81,8 +92,8 @@ class CpuDescent:
         self.pairs = list(pairwise(self.cells[0] * band // bands for band in range(bands + 1)))
         self.pool = pool if len(self.pairs) > 1 else None
         kind = cv.dtype
-        scratch = _kept(("scratch", H, W, kind), H * W, lambda: _scratch(H, W, kind))
-        self.wv, self.wh, self.p, self.sd, self.g, self.x, self.r, self.q, self.t = scratch
+        self.beyond = np.zeros((2, 2, W), kind), np.zeros((2, 2, H), kind)  # `_numba.flow_row`; of a tile: not zero
+        self.wv, self.wh, self.p, self.sd, self.g, self.x, self.r, self.q, self.t = _scratch(H, W, kind)
         self.s0, self.s1, self.gq, self.kappa, self.fold, self.multiplier, self.along = (
             np.empty(self.cells) for _ in range(7)
         )

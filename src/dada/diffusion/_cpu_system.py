@@ -28,8 +28,8 @@ class CpuSystem(CpuDescent):
         arrays = self.s0, self.inverse, self.wv, self.wh, self.sd, self.g
         self._bands(
             lambda lo, hi: _numba_alone.assemble(
-                self.cv, self.ch, value, scaled, *m.compiled, share, TINY, m.count, slack, *arrays, self.r, right,
-                *self.parts, lo, hi,
+                self.cv, self.ch, *self.beyond, value, scaled, *m.compiled, share, TINY, m.count, slack, *arrays,
+                self.r, right, *self.parts, lo, hi,
             )
         )  # fmt: skip
         if self.pool is not None:
@@ -46,7 +46,7 @@ class CpuSystem(CpuDescent):
         m = self.measurement
         self._bands(
             lambda lo, hi: _numba.residual_ratio(
-                y, self.cv, self.ch, self.sd, m.source, m.slack, m.count, *m.compiled, self.r, self.mu,
+                y, self.cv, self.ch, *self.beyond, self.sd, m.source, m.slack, m.count, *m.compiled, self.r, self.mu,
                 *self.parts, lo, hi,
             )
         )  # fmt: skip
@@ -64,12 +64,15 @@ class CpuSystem(CpuDescent):
 
     def shift_residual(self, y: np.ndarray) -> None:
         """Take -L y as the right-hand side."""
-        self._rows(lambda lo, hi: _numba.residual_shift(y, self.cv, self.ch, self.sd, self.r, lo, hi))
+        self._residual(y, None)
 
-    def right_hand_side(self, f: np.ndarray) -> None:
-        """Take f, zero where a pixel has no edge at all (its value does not depend on the coefficients)."""
-        np.divide(f, self.sd, out=self.r)
+    def right_hand_side(self, f: np.ndarray, a: np.ndarray) -> None:
+        """Take f - L a, zero where a pixel has no edge at all (its value does not depend on the coefficients)."""
+        self._residual(a, f)
         self.r[self._isolated()] = 0
+
+    def _residual(self, y: np.ndarray, f: np.ndarray | None) -> None:
+        self._rows(lambda lo, hi: _numba.residual_shift(y, f, self.cv, self.ch, *self.beyond, self.sd, self.r, lo, hi))
 
     def _isolated(self) -> np.ndarray:
         return (self.wv[:-1] + self.wv[1:] + self.wh[:, :-1] + self.wh[:, 1:]) == 0
@@ -132,7 +135,7 @@ class CpuSystem(CpuDescent):
         self.k = np.empty(self.cells)
         self._bands(
             lambda lo, hi: _numba.residual_adjoint(
-                a, self.y, v, self.cv, self.ch, self.sd, self.mu, m.source, m.slack, m.count, *m.compiled,
+                a, self.y, v, self.cv, self.ch, *self.beyond, self.sd, self.mu, m.source, m.slack, m.count, *m.compiled,
                 self.r, self.k, *self.parts, lo, hi,
             )
         )  # fmt: skip
@@ -143,6 +146,13 @@ class CpuSystem(CpuDescent):
         """a += y x."""
         x = self._settle()
         self._rows(lambda lo, hi: _numba_values.add_unscaled_product(a, self.y, x, self.sd, lo, hi))
+
+    def nearest_energy(self) -> float:
+        """up(S)' L up(S), with the mean in cells without a measurement: only edges between blocks count."""
+        m = self.measurement
+        used = m.count > 0
+        filled = np.where(used, m.source, m.source[used].mean())
+        return _numba_values.nearest_energy(filled, self.cv, self.ch, m.blocks.rows, m.blocks.cols)
 
     def adjust(self, y: np.ndarray, soft_too: bool = False) -> None:
         """Eq. 3 on hard cells, or on every measured one."""

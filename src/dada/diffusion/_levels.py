@@ -49,7 +49,7 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     """The grids below the finest, finer first; those across blocks only where some cells are not hard."""
     out = []
     rows, cols = blocks.rows, blocks.cols
-    size = FIRST_GROUP if _widest_block(blocks) >= WIDE else 2
+    size = FIRST_GROUP if widest_block(blocks) >= WIDE else 2
     while max(np.diff(rows).max(), np.diff(cols).max()) > 2:
         (prow, rows), (pcol, cols) = _group_within(rows, size), _group_within(cols, size)
         out.append(Grid(WITHIN, rows, cols, prow, pcol))
@@ -73,12 +73,12 @@ def _group_within(starts: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray
 
 def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
     """Whether a V-cycle will be faster than plain Jacobi; `hard` is [h, w] bool."""
-    side = _widest_block(blocks)
+    side = widest_block(blocks)
     return side >= WIDE or (not hard.all() and side * _widest(~hard) >= WIDE)
 
 
 @lru_cache(maxsize=32)
-def _widest_block(blocks: Blocks) -> int:
+def widest_block(blocks: Blocks) -> int:
     return int(max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max()))
 
 

@@ -18,10 +18,10 @@ from ._numba_rows import accumulate, arrays_apart, compiled, expand, reduce
 
 
 @compiled
-def weigh(cv, ch, y, scaled, wv, wh, sd, lo, hi):
+def weigh(cv, ch, ends, sides, y, scaled, wv, wh, sd, lo, hi):
     """Put the weights (c, or c y_p y_n where `scaled`) of pixel rows lo..hi into the bordered arrays, unscaled.
 
-    sd receives the diagonal. A row owns the edges below it.
+    sd receives the diagonal, with the edges over the border (`flow_row`). A row owns the edges below it.
     """
     arrays_apart()
     H, W = sd.shape
@@ -56,6 +56,12 @@ def weigh(cv, ch, y, scaled, wv, wh, sd, lo, hi):
             else:
                 for j in range(W):
                     sd[i, j] += cv[i - 1, j]
+        for side in range(2):
+            j = side * (W - 1)
+            sd[i, j] += sides[0, side, i] * (y[i, j] * sides[1, side, i] if scaled else 1)
+            if i == side * (H - 1):
+                for j in range(W):
+                    sd[i, j] += ends[0, side, j] * (y[i, j] * ends[1, side, j] if scaled else 1)
 
 
 @compiled
@@ -167,19 +173,38 @@ def laplacian_row(y, cv, ch, i, out):
 
 
 @compiled
-def residual_shift(y, cv, ch, sd, r, lo, hi):
-    """Scaled right-hand side of `shift`, -L y, for pixel rows lo..hi."""
+def flow_row(y, cv, ch, ends, sides, i, out):
+    """Row i of L y, with what flows over the border of a part of an image (`_cpu_tiles.py`).
+
+    Beyond it lie ends [2, 2, W] above and below and sides [2, 2, H] left and right: the coefficients, and the values.
+    """
+    arrays_apart()
+    laplacian_row(y, cv, ch, i, out)
+    H, W = y.shape
+    out[0] += sides[0, 0, i] * (y[i, 0] - sides[1, 0, i])
+    out[W - 1] += sides[0, 1, i] * (y[i, W - 1] - sides[1, 1, i])
+    if i == 0:
+        for j in range(W):
+            out[j] += ends[0, 0, j] * (y[i, j] - ends[1, 0, j])
+    if i + 1 == H:
+        for j in range(W):
+            out[j] += ends[0, 1, j] * (y[i, j] - ends[1, 1, j])
+
+
+@compiled
+def residual_shift(y, f, cv, ch, ends, sides, sd, r, lo, hi):
+    """Scaled right-hand side of `shift`, -L y (or f - L y where f is not None), for pixel rows lo..hi."""
     arrays_apart()
     W = y.shape[1]
     row = np.empty(W, y.dtype)
     for i in range(lo, hi):
-        laplacian_row(y, cv, ch, i, row)
+        flow_row(y, cv, ch, ends, sides, i, row)
         for j in range(W):
-            r[i, j] = -row[j] / sd[i, j]
+            r[i, j] = (-row[j] if f is None else f[i, j] - row[j]) / sd[i, j]
 
 
 @compiled
-def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, r, mu, rows, cols, lo, hi):
+def residual_ratio(y, cv, ch, ends, sides, sd, source, slack, count, measured, has_measured, r, mu, rows, cols, lo, hi):
     """Scaled right-hand side of `ratio` in log y, y (mu y - L y), for block rows lo..hi; mu is left in the cells."""
     arrays_apart()
     W = y.shape[1]
@@ -191,7 +216,7 @@ def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, 
         flow[:] = 0
         total[:] = 0
         for i in range(rows[block], rows[block + 1]):
-            laplacian_row(y, cv, ch, i, row)
+            flow_row(y, cv, ch, ends, sides, i, row)
             for j in range(W):
                 r[i, j] = row[j]
             accumulate(r, i, measured, has_measured, flow)
@@ -217,7 +242,9 @@ def residual_ratio(y, cv, ch, sd, source, slack, count, measured, has_measured, 
 
 
 @compiled
-def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi):
+def residual_adjoint(
+    a, y, v, cv, ch, ends, sides, sd, mu, source, slack, count, measured, has_measured, r, k, rows, cols, lo, hi
+):  # fmt: skip
     """Scaled right-hand side of the adjoint of `ratio`, y (v - L a + mu a - k), for block rows lo..hi; k in cells."""
     arrays_apart()
     W = y.shape[1]
@@ -233,7 +260,7 @@ def residual_adjoint(a, y, v, cv, ch, sd, mu, source, slack, count, measured, ha
         moment[:] = 0
         expand(mu, block, cols, push)
         for i in range(rows[block], rows[block + 1]):
-            laplacian_row(a, cv, ch, i, row)
+            flow_row(a, cv, ch, ends, sides, i, row)
             if has_measured:
                 for j in range(W):
                     r[i, j] = y[i, j] * (v[i, j] - row[j] + push[j] * measured[i, j] * a[i, j])

@@ -65,8 +65,8 @@ class Levels(NamedTuple):
 
 @compiled
 def assemble(
-    cv, ch, y, scaled, measured, has_measured, share, tiny, count, slack, s0, inverse, wv, wh, sd, g, r, newton,
-    rows, cols, lo, hi,
+    cv, ch, ends, sides, y, scaled, measured, has_measured, share, tiny, count, slack, s0, inverse, wv, wh, sd, g, r,
+    newton, rows, cols, lo, hi,
 ):  # fmt: skip
     """Weights, diagonal, g and cells' inverse of block rows lo..hi, with `newton` also the right-hand side of `ratio`.
 
@@ -77,12 +77,13 @@ def assemble(
     some = max(1, NEAR * count.shape[0] // sd.shape[0])
     for at in range(lo, hi, some):
         until = min(at + some, hi)
-        weigh(cv, ch, y, scaled, wv, wh, sd, rows[at], rows[until])
+        weigh(cv, ch, ends, sides, y, scaled, wv, wh, sd, rows[at], rows[until])
         root(sd, count, share, tiny, rows, cols, at, until)
         if newton is not None:
             source, firmness, mu = newton
             residual_ratio(
-                y, cv, ch, sd, source, firmness, count, measured, has_measured, r, mu, rows, cols, at, until
+                y, cv, ch, ends, sides, sd, source, firmness, count, measured, has_measured, r, mu, rows, cols, at,
+                until,
             )  # fmt: skip
         ready = end if until == hi else until - 1
         if done < ready:

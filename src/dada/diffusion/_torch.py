@@ -161,8 +161,8 @@ class TorchSystem:
     def shift_residual(self, y: Tensor) -> None:
         self.r = -laplacian(y, self.c) / self.levels[0].sd
 
-    def right_hand_side(self, f: Tensor) -> None:
-        self.r = torch.where(self._isolated(), 0.0, f / self.levels[0].sd)
+    def right_hand_side(self, f: Tensor, a: Tensor) -> None:
+        self.r = torch.where(self._isolated(), 0.0, (f - laplacian(a, self.c)) / self.levels[0].sd)
 
     def _isolated(self) -> Tensor:
         return edge_sum(*self.c) == 0

@@ -44,6 +44,7 @@ nobody needs, and which therefore takes less than half of the time of the others
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from .solution import ConvergenceWarning
@@ -56,10 +57,14 @@ ROUNDS = 60
 FAR = 1e-2  # a start is far away if r'z exceeds this share of the energy of up(S) ...
 NARROW = 1.2  # ... unless the source varies by less than this factor: Newton then succeeds from anywhere near
 WORSE = 100.0  # how far r'z may rise above its best: what the adjustment stirs up is soon smoothed again
+NEAR = 1e5  # times the target: from an r'z below that, an image needs no other approach
 PATIENCE = 4  # steps without a new best, after which every step must be one
 HALVINGS = 8  # of a step
 
 Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms below are written for both
+# Brings an image, in place, nearer to where r'z is some target, by ways of its own (`_cpu_tiles.py`). Returns the
+# iterations that took, and whether all went well.
+Approach = Callable[[Any, Scalar], tuple[int, bool]]
 
 
 class Descent(Protocol):
@@ -119,7 +124,9 @@ class System(Descent, Protocol):
         """Take -L y as the right-hand side."""
         ...
 
-    def right_hand_side(self, f: Any) -> None: ...
+    def right_hand_side(self, f: Any, a: Any) -> None:
+        """Take f - L a as the right-hand side."""
+        ...
 
     def add_to(self, y: Any) -> None:
         """y += x."""
@@ -186,25 +193,34 @@ def conjugate_gradients(system: Descent, rz: Scalar, target: Scalar, limit: int)
     return rz, count
 
 
-def ratio(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:
+def ratio(
+    system: System, y: Any, target: Scalar, limit: int, far: Scalar, approach: Approach | None = None
+) -> tuple[Scalar, Scalar]:
     """Solve `ratio` from y, which is changed in place, by Newton steps of at most `limit` iterations in all.
 
     Where r'z of `shift` at y is above `far`, the first step is that of `shift`, which is convex.
     A step that makes things much worse is halved; once steps stop to improve, only those that do are taken.
+    A start that is not near is first brought nearer, if there is an `approach`.
 
     Returns:
         r'z of the best y, which is the one left, and the iterations spent.
     """
     system.hold(y)
     worst = float("inf") + 0 * target
+    spent, stale, allowed = 0 * (target > target), 0, WORSE
     restart = False
     if system.any(far < float("inf")):
         rz = system.linearise(as_shift=True)
         restart = system.any(rz > far)
     if not restart:
         rz = system.linearise()
+    if approach is not None and system.any(rz > NEAR * target):
+        count, well = approach(y, target)
+        spent = spent + count
+        system.hold(y)
+        restart = restart and not well
+        rz = system.linearise(as_shift=restart)
     best = worst if restart else system.least(worst, rz)
-    spent, stale, allowed = 0 * (target > target), 0, WORSE
     if not system.any((rz > target) | (rz != rz)):
         return rz, spent
     for _ in range(ROUNDS):
@@ -244,43 +260,67 @@ def far(low: float, high: float, energy: float) -> float:
     return FAR * energy if high > NARROW * low else float("inf")
 
 
-def shift(system: System, y: Any, target: Scalar, limit: int, far: Scalar) -> tuple[Scalar, Scalar]:
+def shift(
+    system: System, y: Any, target: Scalar, limit: int, far: Scalar, approach: Approach | None = None
+) -> tuple[Scalar, Scalar]:
     """Solve `shift` from y, which is changed in place. Returns the last r'z and the iterations."""
     del far  # one convex problem: any start will do
     system.assemble(None)
     system.shift_residual(y)
-    rz, count = system.descend(system.begin(), target, limit)
+    rz, spent = system.begin(), 0
+    if approach is not None and system.any(rz > NEAR * target):
+        spent, _ = approach(y, target)
+        system.shift_residual(y)
+        rz = system.begin()
+    rz, count = system.descend(rz, target, max(1, limit - spent))
     system.add_to(y)
-    return rz, count
+    return rz, spent + count
 
 
-def shift_adjoint(system: System, v: Any, a: Any, tolerance: float, limit: int) -> tuple[Scalar, Scalar]:
+def shift_adjoint(
+    system: System, v: Any, a: Any, tolerance: float, limit: int, approach: Approach | None = None
+) -> tuple[Scalar, Scalar]:
     """Solve L a + k = v under the constraint; a comes in as zeros. Returns r'z relative to its start, iterations."""
     system.assemble(None)
-    system.right_hand_side(v)
-    first = system.begin()
-    rz, count = system.descend(first, tolerance**2 * first, limit)
+    system.right_hand_side(v, a)
+    first = rz = system.begin()
+    target = tolerance**2 * first
+    if approach is not None:
+        approach(a, target)
+        system.right_hand_side(v, a)
+        rz = system.begin()
+    rz, count = system.descend(rz, target, limit)
     system.add_to(a)
     return system.divide(rz, first), count
 
 
-def ratio_adjoint(system: System, y: Any, v: Any, a: Any, tolerance: float, limit: int) -> tuple[Scalar, Scalar]:
+def ratio_adjoint(
+    system: System, y: Any, v: Any, a: Any, tolerance: float, limit: int, approach: Approach | None = None
+) -> tuple[Scalar, Scalar]:
     """Solve (L - mu) a + k = v with sum(y a) = 0, by the transpose of the Newton iteration at the equilibrium y."""
     system.hold(y)
     system.linearise()
-    first = best = rz = system.adjoint_residual(a, v)
-    spent: Scalar = 0
+    first = rz = system.adjoint_residual(a, v)
+    target = tolerance**2 * first
+    if approach is not None:
+        approach(a, target)
+        rz = system.adjoint_residual(a, v)
+    rz, spent = ratio_adjoint_to(system, a, v, rz, target, limit)
+    return system.divide(rz, first), spent
+
+
+def ratio_adjoint_to(system: System, a: Any, v: Any, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+    """The same from a, where r'z is `rz`, to `target`. Returns the last r'z and the iterations."""
+    best, spent = rz, 0 * (rz > target)
     for _ in range(ROUNDS):
-        target = tolerance**2 * first
         if not system.any((rz > target) & (rz <= 100 * best) & (spent < limit)):
             break
         best = system.least(best, rz)
-        inner = _inner_target(system, rz, target)
-        _, count = system.descend(rz, inner, limit)
+        _, count = system.descend(rz, _inner_target(system, rz, target), limit)
         spent = spent + count
         system.add_adjoint(a)
         rz = system.adjoint_residual(a, v)
-    return system.divide(rz, first), spent
+    return rz, spent
 
 
 def slack_factor(mean: Any, square: Any, source: Any) -> Any:

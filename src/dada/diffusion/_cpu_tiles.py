@@ -1,0 +1,108 @@
+"""A start for large images: their tiles, each solved by one thread as an image of its own while a cache holds it.
+
+What was measured far away hardly matters, as every cell between has a mean of its own to keep. So a tile, cut out of
+the image with a margin that is dropped afterwards, ends about where the whole image will. Near the seams it does not;
+there other tiles follow, which lie across the seams and take the values around them as given. The whole image then
+needs a few iterations more. Tiles cost less than the image for two reasons: their arrays fit into a cache, and each
+takes the iterations that it needs, where the image takes those of its hardest part everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from . import _cpu_descent, solver
+from ._cpu_descent import Measurement
+from ._cpu_system import CpuSystem
+from ._tiles import Tile, tiles
+
+LARGE = 1 << 19  # pixels from which an image is solved in tiles first
+# What tiles may leave of r'z, for each pixel, in units of what the image may: those across the seams follow.
+FIRST, ACROSS = 16.0, 0.5
+LIMIT = 1000  # iterations of a tile: one that takes more is left to the whole image
+
+# Solves a tile from what the image holds: given the tile, its system, whether it lies across the seams, and the r'z to
+# reach; returns r'z, iterations, and the values of all its pixels.
+Run = Callable[[Tile, CpuSystem, bool, float], tuple[float, int, np.ndarray]]
+
+
+def worth_it(system: CpuSystem) -> bool:
+    """Whether tiles save time: in large images whose cells are all hard. Elsewhere measurements reach farther."""
+    large = system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS)  # memory is kept for one image at a time
+    return large and not system.loose and bool(tiles(system.measurement.blocks)[0])
+
+
+def approach(system: CpuSystem, limit: int) -> solver.Approach:
+    """How to bring a large image near to its end."""
+    solve = solver.ratio if system.ratio else solver.shift
+
+    def run(y: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float) -> tuple[float, int, np.ndarray]:
+        values, source, far = _cut(y, tile), part.measurement.source, float("inf")
+        if across:
+            part.beyond = tile.beyond(system.cv, system.ch, y)
+        else:
+            far = solver.far(source.min(), source.max(), part.nearest_energy())
+        return *solve(part, values, goal, min(limit, LIMIT), far), values
+
+    return lambda y, target: _each(system, y, target, partial(run, y))
+
+
+def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int) -> solver.Approach:
+    """The same for its adjoint at the equilibrium y, for the gradient v."""
+    most = min(limit, LIMIT)
+
+    def run(a: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float) -> tuple[float, int, np.ndarray]:
+        values, gradient = _cut(a, tile), _cut(v, tile)
+        if system.ratio:
+            if across:
+                part.beyond = tile.beyond(system.cv, system.ch, y)
+            part.hold(_cut(y, tile))
+            part.linearise()
+        else:
+            part.assemble(None)
+        if across:  # from here on it is a that flows
+            part.beyond = tile.beyond(system.cv, system.ch, a)
+        if system.ratio:
+            rz = part.adjoint_residual(values, gradient)
+            return *solver.ratio_adjoint_to(part, values, gradient, rz, goal, most), values
+        part.right_hand_side(gradient, values)
+        rz, count = part.descend(part.begin(), goal, most)
+        part.add_to(values)
+        return rz, count, values
+
+    return lambda a, target: _each(system, a, target, partial(run, a))
+
+
+def _each(system: CpuSystem, image: np.ndarray, target: float, run: Run) -> tuple[int, bool]:
+    """Solve each tile with margins, then each across the seams; one that does not get there stays as it was."""
+    whole, kind = system.measurement, "ratio" if system.ratio else "shift"
+    work, well = 0, True
+    for across, parts in enumerate(tiles(whole.blocks)):
+        out = image.copy()  # tiles read what others write
+
+        def one(tile: Tile, across: int = across, out: np.ndarray = out) -> tuple[int, bool]:
+            part = CpuSystem(*tile.edges(system.cv, system.ch), _measured(whole, tile), kind)
+            goal = (ACROSS if across else FIRST) * target * part.r.size / image.size
+            rz, count, values = run(tile, part, bool(across), goal)
+            if rz <= goal:
+                out[tile.core] = values[tile.inner]
+            return count * part.r.size, bool(rz <= goal)
+
+        done = [one(tile) for tile in parts] if system.pool is None else list(system.pool.map(one, parts))
+        work += sum(count for count, _ in done)
+        well = well and all(reached for _, reached in done)
+        image[:] = out
+    return round(work / image.size), well
+
+
+def _cut(image: np.ndarray, tile: Tile) -> np.ndarray:
+    return np.ascontiguousarray(image[tile.pixels])
+
+
+def _measured(whole: Measurement, tile: Tile) -> Measurement:
+    source, slack, count = (np.ascontiguousarray(v[tile.cells]) for v in (whole.source, whole.slack, whole.count))
+    measured = None if whole.measured is None else _cut(whole.measured, tile)
+    return Measurement(tile.blocks, source, slack, count, measured)

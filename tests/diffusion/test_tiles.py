@@ -1,0 +1,222 @@
+"""Large images are solved tile by tile before they are solved as a whole; here small ones are, so as to see it."""
+
+import numpy as np
+import pytest
+import torch
+
+from dada.diffusion import Coefficients, _cpu_descent, _cpu_tiles, _tiles, down, equilibrium, partition
+from dada.diffusion._cpu_descent import Measurement
+from dada.diffusion._cpu_system import CpuSystem
+
+from .problems import random_mask, random_problem, random_weight
+
+MODES = ["ratio", "shift"]
+SIZES = [  # target, source
+    ((96, 128), (24, 32)),
+    ((128, 96), (16, 12)),
+    ((131, 97), (23, 17)),
+    ((256, 192), (8, 6)),
+    ((40, 200), (40, 50)),
+]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Tiles of some 32 pixels, in images of any size."""
+    monkeypatch.setattr(_cpu_tiles, "LARGE", 0)
+    monkeypatch.setattr(_cpu_descent, "KEPT_PIXELS", 0)
+    monkeypatch.setattr(_tiles, "SIDE", 32)
+    monkeypatch.setattr(_tiles, "WIDE_SIDE", 64)
+    monkeypatch.setattr(_tiles, "MARGIN", 4)
+    monkeypatch.setattr(_cpu_tiles, "tiles", _tiles.tiles.__wrapped__)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many tiles were solved."""
+    seen = []
+    kept = _cpu_tiles._measured
+    monkeypatch.setattr(_cpu_tiles, "_measured", lambda whole, tile: seen.append(tile) or kept(whole, tile))
+    return seen
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+class TestCuts:
+    def test_each_pixel_is_used_once(self, small, sizes):
+        target, source = sizes
+        for parts in _cpu_tiles.tiles(partition(source, target)):
+            count = np.zeros(target, int)
+            for tile in parts:
+                count[tile.core] += 1
+                assert tile.blocks.target_size == np.empty(target)[tile.pixels].shape
+                assert tile.blocks.source_size == np.empty(source)[tile.cells].shape
+                marked = np.zeros(target, bool)
+                marked[tile.core] = True
+                assert marked[tile.pixels][tile.inner].all()
+                assert marked[tile.pixels].sum() == marked.sum()
+            assert (count == 1).all()
+
+    def test_cells_are_never_cut(self, small, sizes):
+        target, source = sizes
+        blocks = partition(source, target)
+        for tile in sum(_cpu_tiles.tiles(blocks), ()):
+            rows, cols = (
+                starts[cells.start : cells.stop + 1]
+                for starts, cells in zip((blocks.rows, blocks.cols), tile.cells, strict=True)
+            )
+            np.testing.assert_array_equal(tile.blocks.rows, rows - rows[0])
+            np.testing.assert_array_equal(tile.blocks.cols, cols - cols[0])
+            assert (tile.pixels[0].start, tile.pixels[1].stop) == (rows[0], cols[-1])
+
+    def test_first_tiles_have_margins_and_the_second_lie_across_their_seams(self, small, sizes):
+        target, source = sizes
+        first, second = _cpu_tiles.tiles(partition(source, target))
+        for tile in first:
+            for core, cut, end in zip(tile.core, tile.pixels, target, strict=True):
+                assert cut.start == 0 or core.start - cut.start >= 4
+                assert cut.stop == end or cut.stop - core.stop >= 4
+        for direction in (0, 1):
+            seams, others = ({tile.core[direction].start for tile in parts} - {0} for parts in (first, second))
+            assert not seams & others
+
+
+def test_few_tiles_are_not_worth_it(monkeypatch):
+    assert _tiles.tiles(partition((32, 32), (256, 256))) == ((), ())
+    assert len(_tiles.tiles(partition((64, 64), (512, 512)))[0]) == 4
+
+
+@pytest.mark.parametrize("adjust", MODES)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_values_and_gradients_are_those_of_the_whole(small, counted, adjust, threads, sizes, monkeypatch):
+    target, size = sizes
+    source, c = random_problem(target, size, low=1.0)
+    probe = torch.rand(1, 1, *target, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    monkeypatch.setattr("dada.diffusion.engine.LARGE", 0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    results = []
+    try:
+        for tiled in (True, False):
+            monkeypatch.setattr(_cpu_tiles, "LARGE", 0 if tiled else 1 << 40)
+            inputs = [t.clone().requires_grad_() for t in (source, *c)]
+            solution = equilibrium(inputs[0], Coefficients(*inputs[1:]), adjust=adjust, tolerance=1e-9)
+            gradients = torch.autograd.grad((solution.values * probe).sum(), inputs)
+            results.append((solution, gradients))
+            assert solution.converged.all()
+            torch.testing.assert_close(down(solution.values, size), source, rtol=0, atol=1e-13)
+            assert bool(counted) == tiled
+            counted.clear()
+    finally:
+        torch.set_num_threads(before)
+    (tiled, with_tiles), (whole, without) = results
+    torch.testing.assert_close(tiled.values, whole.values, rtol=1e-7, atol=1e-8)
+    for a, b in zip(with_tiles, without, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6 * b.abs().max().item())
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_threads_do_not_change_the_tiles(small, adjust, monkeypatch):
+    source, c = random_problem((128, 96), (16, 12), dtype=torch.float32)
+    monkeypatch.setattr("dada.diffusion.engine.LARGE", 0)
+    monkeypatch.setattr("dada.diffusion.solver.ROUNDS", 0)  # nothing but the tiles
+    before, values = torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            out = []
+            monkeypatch.setattr(_cpu_tiles, "_each", spy(_cpu_tiles._each, out))
+            equilibrium(source, c, adjust=adjust, warn=False)
+        finally:
+            torch.set_num_threads(before)
+        values.append(out[0])
+    np.testing.assert_array_equal(*values)
+
+
+def spy(each, out):
+    def run(system, image, *rest):
+        done = each(system, image, *rest)
+        out.append(image.copy())
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_a_hard_part_does_not_cost_iterations_elsewhere(small, adjust, monkeypatch):
+    monkeypatch.setattr(_tiles, "SIDE", 128)
+    monkeypatch.setattr(_tiles, "MARGIN", 16)
+    source, maze = random_problem((512, 512), (64, 64), dtype=torch.float32, kappa=1.0, low=1.8, high=2.2)
+    source[..., :20, :], source[..., 28:, :], source[..., :20], source[..., 28:] = 2, 2, 2, 2
+    c = Coefficients(*(torch.ones_like(edges) for edges in maze))
+    for easy, hard in zip(c, maze, strict=True):  # many walls in one place
+        easy[:, 160:224, 160:224] = (hard > hard.mean())[:, 160:224, 160:224] + 1e-3
+    tiled = equilibrium(source, c, adjust=adjust)
+    monkeypatch.setattr(_cpu_tiles, "LARGE", 1 << 40)
+    whole = equilibrium(source, c, adjust=adjust)
+    assert tiled.converged.all()
+    assert tiled.iterations.item() < 0.7 * whole.iterations.item()
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_a_tile_that_does_not_get_there_is_left_to_the_whole(small, counted, adjust, monkeypatch):
+    monkeypatch.setattr(_cpu_tiles, "LIMIT", 1)
+    source, c = random_problem((128, 96), (16, 12))
+    solution = equilibrium(source, c, adjust=adjust, tolerance=1e-8)
+    assert counted
+    assert solution.converged.all()
+    monkeypatch.setattr(_cpu_tiles, "LARGE", 1 << 40)
+    whole = equilibrium(source, c, adjust=adjust, tolerance=1e-8)
+    torch.testing.assert_close(solution.values, whole.values, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_the_limit_of_iterations_holds_with_tiles(small, counted, adjust):
+    source, c = random_problem((128, 96), (16, 12))
+    solution = equilibrium(source, c, adjust=adjust, tolerance=1e-12, max_iterations=5, warn=False)
+    assert counted
+    assert not solution.converged.any()
+    torch.testing.assert_close(down(solution.values, (16, 12)), source, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_a_near_start_needs_no_tiles(small, counted, adjust):
+    source, c = random_problem((128, 96), (16, 12))
+    there = equilibrium(source, c, adjust=adjust).values
+    assert counted
+    counted.clear()
+    assert equilibrium(source, c, adjust=adjust, initial=there).converged.all()
+    assert not counted
+
+
+@pytest.mark.parametrize("kind", ["mask", "weight"])
+def test_tiles_are_for_hard_cells(small, counted, kind):
+    source, c = random_problem((128, 96), (16, 12))
+    given = {"mask": random_mask(source.shape), "weight": random_weight(source.shape)}
+    assert equilibrium(source, c, **{kind: given[kind]}).converged.all()
+    assert not counted
+
+
+@pytest.mark.parametrize("adjust", MODES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_equilibrium_stands_still_in_a_tile_that_sees_beyond_its_border(small, sizes, adjust):
+    """What flows over the border, and the diagonal, are those of the whole image."""
+    target, size = sizes
+    source, c = random_problem(target, size)
+    y = equilibrium(source, c, adjust=adjust, tolerance=1e-10, max_iterations=20_000).values[0, 0].numpy()
+    cv, ch = (v[0].numpy() for v in c)
+    blocks = partition(size, target)
+    cells = source[0, 0].numpy()
+    m = Measurement(blocks, cells, np.zeros(size), blocks.area.astype(float), None)
+    whole = CpuSystem(cv, ch, m, adjust)
+    whole.assemble(y if adjust == "ratio" else None)
+    for tile in _cpu_tiles.tiles(blocks)[1]:
+        left = []
+        for sees in (False, True):
+            part = CpuSystem(*tile.edges(cv, ch), _cpu_tiles._measured(m, tile), adjust)
+            if sees:
+                part.beyond = tile.beyond(cv, ch, y)
+            part.hold(np.ascontiguousarray(y[tile.pixels]))
+            left.append(part.linearise(as_shift=adjust == "shift"))
+        np.testing.assert_allclose(part.sd, whole.sd[tile.pixels], rtol=1e-12)
+        assert left[1] < 1e-10 * left[0]
