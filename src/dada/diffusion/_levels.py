@@ -44,7 +44,7 @@ class Grid:
     pcol: np.ndarray
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)  # a large image has tiles of many sizes
 def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     """The grids below the finest, finer first; those across blocks only where some cells are not hard."""
     out = []
@@ -77,7 +77,7 @@ def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
     return side >= WIDE or (not hard.all() and side * _widest(~hard) >= WIDE)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)  # a large image has tiles of many sizes
 def widest_block(blocks: Blocks) -> int:
     return int(max(np.diff(blocks.rows).max(), np.diff(blocks.cols).max()))
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .blocks import Blocks, partition
+from .blocks import Blocks
 
 SIDE = 256  # pixels of a tile without its margin, whose arrays a cache about holds
 WIDE_SIDE, WIDE = 384, 16  # the same for blocks so wide that margins would else be most of a tile
@@ -95,8 +95,14 @@ def _tile(blocks: Blocks, rows: Cut, cols: Cut) -> Tile:
 
 
 def _part(blocks: Blocks, height: slice, width: slice) -> Blocks:
-    """The blocks of a tile; one object for all tiles alike, where they are, as memory is kept by it."""
+    """The blocks of a tile."""
     rows, cols = blocks.rows[height.start : height.stop + 1], blocks.cols[width.start : width.stop + 1]
-    size = height.stop - height.start, width.stop - width.start
-    target = int(rows[-1] - rows[0]), int(cols[-1] - cols[0])
-    return partition(size, target) if blocks.uniform else Blocks(size, target, rows - rows[0], cols - cols[0])
+    return _shared((rows - rows[0]).tobytes(), (cols - cols[0]).tobytes())
+
+
+@lru_cache(maxsize=256)
+def _shared(rows: bytes, cols: bytes) -> Blocks:
+    """One object for all tiles alike: what is made for a tile is kept by it."""
+    starts = [np.frombuffer(of, np.int64).copy() for of in (rows, cols)]
+    source, target = (len(starts[0]) - 1, len(starts[1]) - 1), (int(starts[0][-1]), int(starts[1][-1]))
+    return Blocks(source, target, starts[0], starts[1])

@@ -21,7 +21,7 @@ class Solution:
 
     Attributes:
         values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not.
-        iterations: [B, K] steps of the loop, or iterations of the solver.
+        iterations: [B, K] steps of the loop, or iterations of the solver (those of tiles by their share of the pixels).
         residual: [B, K] what is left to do. For the solver, the estimated energy norm of the error relative to that
             of the nearest-neighbour image; for the loop, the largest change in the last step relative to the range of
             the source.

@@ -33,9 +33,10 @@ construction. Freezing mu y instead, in y itself, diverges where S varies by mor
 neighbouring cells. From a start far away the first step is that of `shift`, which is convex; r'z may rise for a
 step, since the adjustment stirs up short waves that the next step smooths in a few iterations.
 
-Two things save time. On the CPU a Newton system is kept while no pixel has changed by more than a few percent since it
-was built: only its right-hand side is new. And conjugate gradients with a V-cycle end with a step whose residual
-nobody needs, and which therefore takes less than half of the time of the others (`half_step`).
+Three things save time. On the CPU a Newton system is kept while no pixel has changed by more than a few percent since it
+was built: only its right-hand side is new. Conjugate gradients with a V-cycle end with a step whose residual nobody
+needs, and which therefore takes less than half of the time of the others (`half_step`). And a large image is first
+brought near by solving its tiles (`Approach`, `_cpu_tiles.py`).
 
 **The stop.** sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke). A solve ends when it falls below
 `tolerance` times the same norm of the nearest-neighbour image up(S): a measure that does not depend on the start.
