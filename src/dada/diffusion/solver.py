@@ -33,8 +33,8 @@ construction. Freezing mu y instead, in y itself, diverges where S varies by mor
 neighbouring cells. From a start far away the first step is that of `shift`, which is convex; r'z may rise for a
 step, since the adjustment stirs up short waves that the next step smooths in a few iterations.
 
-Three things save time. On the CPU a Newton system is kept while no pixel has changed by more than a few percent since it
-was built: only its right-hand side is new. Conjugate gradients with a V-cycle end with a step whose residual nobody
+Three things save time. On the CPU a Newton system is kept while no pixel has changed by more than a few percent since
+it was built: only its right-hand side is new. Conjugate gradients with a V-cycle end with a step whose residual nobody
 needs, and which therefore takes less than half of the time of the others (`half_step`). And a large image is first
 brought near by solving its tiles (`Approach`, `_cpu_tiles.py`).
 
