@@ -18,7 +18,7 @@ SIZES = [
     ((3, 3), (96, 96)),
     ((5, 4), (5, 16)),
     ((1, 1), (3, 3)),
-    ((140, 2), (660, 8)),  # so high that each of two bands is made in pieces
+    ((280, 2), (1320, 8)),  # so high that each of two bands is made in pieces
 ]
 CELLS = ["hard", "holes", "soft"]
 

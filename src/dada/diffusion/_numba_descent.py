@@ -13,7 +13,7 @@ import numpy as np
 from ._numba_rows import BORDER, aligned, arrays_apart, compiled, expand, reduce
 
 NEAR = 16  # rows of a large image at a time: the second level of a cache holds them
-SMALL = 256  # rows of a band that is made at once
+SMALL = 512  # rows of a band that is made at once
 LARGE_BETA = 0.1  # p before = (p - z) / beta loses too many digits below this
 
 
