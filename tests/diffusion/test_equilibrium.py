@@ -344,3 +344,19 @@ def test_mistakes_are_named():
         equilibrium(source, Coefficients(c.vertical[:, :-1], c.horizontal))
     with pytest.raises(ValueError, match="finite and >= 0"):
         equilibrium(source, Coefficients(-c.vertical, c.horizontal))
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_memory_of_another_image_makes_no_difference(adjust, monkeypatch):
+    """Memory is kept from image to image, of whatever size."""
+    sizes = [((48, 40), (12, 10)), ((30, 44), (6, 11)), ((64, 33), (2, 1)), ((48, 40), (12, 10)), ((7, 90), (1, 9))]
+    problems = [random_problem(*size, dtype=torch.float32) for size in sizes]
+    kept = []
+    for problem in problems:
+        for flat, _ in _cpu_descent._memory.__dict__.get("scratch", {}).values():
+            for memory in flat:
+                memory[:] = torch.nan  # as a solve that failed would leave it
+        kept.append(equilibrium(*problem, adjust=adjust).values)
+    monkeypatch.setattr(_cpu_descent, "KEPT_PIXELS", 0)
+    for problem, values in zip(problems, kept, strict=True):
+        assert torch.equal(equilibrium(*problem, adjust=adjust).values, values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dada.diffusion import Coefficients, _cpu_descent, _cpu_tiles, _tiles, down, equilibrium, partition
+from dada.diffusion import Coefficients, _cpu_descent, _cpu_tiles, _tiles, down, equilibrium, partition, solver, up
 from dada.diffusion._cpu_descent import Measurement
 from dada.diffusion._cpu_system import CpuSystem
 
@@ -143,6 +143,42 @@ def spy(each, out):
 
 
 @pytest.mark.parametrize("adjust", MODES)
+@pytest.mark.parametrize("sizes", [SIZES[1], SIZES[2]])
+def test_tiles_alone_come_near_to_the_solution_and_to_its_adjoint(small, sizes, adjust, monkeypatch):
+    monkeypatch.setattr(_tiles, "MARGIN", 12)
+    target, size = sizes
+    source, c = random_problem(target, size, low=1.0, high=2.0)
+    y = equilibrium(source, c, adjust=adjust, tolerance=1e-9).values
+    probe = np.random.default_rng(3).standard_normal(target)
+    cv, ch = (v[0].numpy() for v in c)
+    blocks = partition(size, target)
+    cells = source[0, 0].numpy()
+    m = Measurement(blocks, cells, np.zeros(size), blocks.area.astype(float), None)
+
+    def adjoint(tolerance, spied):
+        system, a = CpuSystem(cv, ch, m, adjust), np.zeros(target)
+        tiled = _cpu_tiles.approach_adjoint(system, y[0, 0].numpy(), probe, 1000)
+        seen = []
+        monkeypatch.setattr(_cpu_tiles, "_each", spy(kept, seen))
+        if adjust == "ratio":
+            solver.ratio_adjoint(system, y[0, 0].numpy().copy(), probe, a, tolerance, 1000, tiled)
+        else:
+            solver.shift_adjoint(system, probe, a, tolerance, 1000, tiled)
+        return seen[0] if spied else a
+
+    kept, seen = _cpu_tiles._each, []
+    monkeypatch.setattr(_cpu_tiles, "_each", spy(kept, seen))
+    equilibrium(source, c, adjust=adjust, tolerance=1e-6)
+    centre = 0 if adjust == "ratio" else cells.mean()
+    start = up(source, target)[0, 0].numpy()
+    error, before = (np.abs(given - y[0, 0].numpy()).mean() for given in (seen[0] + centre, start))
+    assert error < 2e-3 * before
+
+    true = adjoint(1e-9, spied=False)
+    assert np.abs(adjoint(1e-6, spied=True) - true).mean() < 2e-3 * np.abs(true).mean()
+
+
+@pytest.mark.parametrize("adjust", MODES)
 def test_a_hard_part_does_not_cost_iterations_elsewhere(small, adjust, monkeypatch):
     monkeypatch.setattr(_tiles, "SIDE", 128)
     monkeypatch.setattr(_tiles, "MARGIN", 16)
@@ -162,8 +198,12 @@ def test_a_hard_part_does_not_cost_iterations_elsewhere(small, adjust, monkeypat
 def test_a_tile_that_does_not_get_there_is_left_to_the_whole(small, counted, adjust, monkeypatch):
     monkeypatch.setattr(_cpu_tiles, "LIMIT", 1)
     source, c = random_problem((128, 96), (16, 12))
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(_cpu_tiles, "_each", spy(_cpu_tiles._each, seen))
     solution = equilibrium(source, c, adjust=adjust, tolerance=1e-8)
     assert counted
+    centre = 0 if adjust == "ratio" else source.mean().item()
+    np.testing.assert_allclose(seen[0] + centre, up(source, (128, 96))[0, 0], rtol=1e-12)
     assert solution.converged.all()
     monkeypatch.setattr(_cpu_tiles, "LARGE", 1 << 40)
     whole = equilibrium(source, c, adjust=adjust, tolerance=1e-8)
