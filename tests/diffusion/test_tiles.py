@@ -229,12 +229,40 @@ def test_a_near_start_needs_no_tiles(small, counted, adjust):
     assert not counted
 
 
-@pytest.mark.parametrize("kind", ["mask", "weight"])
-def test_tiles_are_for_hard_cells(small, counted, kind):
+def test_soft_cells_and_wide_holes_are_left_to_the_whole(small, counted, monkeypatch):
     source, c = random_problem((128, 96), (16, 12))
-    given = {"mask": random_mask(source.shape), "weight": random_weight(source.shape)}
-    assert equilibrium(source, c, **{kind: given[kind]}).converged.all()
+    assert equilibrium(source, c, weight=random_weight(source.shape)).converged.all()
     assert not counted
+    mask = torch.ones_like(source, dtype=torch.bool)
+    mask[..., 3:12, 2:11] = False
+    assert equilibrium(source, c, mask=mask).converged.all()
+    assert not counted  # some tile has no measurement at all
+    mask[..., 5:9, 6] = True
+    monkeypatch.setattr(_cpu_tiles, "WIDEST_HOLE", 16)
+    assert equilibrium(source, c, mask=mask).converged.all()
+    assert not counted
+
+
+@pytest.mark.parametrize("adjust", MODES)
+@pytest.mark.parametrize("sizes", SIZES[:4])
+@pytest.mark.parametrize("kind", ["mask", "coverage"])
+def test_small_holes_are_solved_in_tiles_too(small, counted, kind, sizes, adjust, monkeypatch):
+    target, size = sizes
+    source, c = random_problem(target, size, low=1.0)
+    given = random_mask(source.shape if kind == "mask" else (1, 1, *target), share=0.1)
+    probe = torch.rand(1, 1, *target, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    results = []
+    for tiled in (True, False):
+        monkeypatch.setattr(_cpu_tiles, "LARGE", 0 if tiled else 1 << 40)
+        inputs = [t.clone().requires_grad_() for t in (source, *c)]
+        solution = equilibrium(inputs[0], Coefficients(*inputs[1:]), adjust=adjust, tolerance=1e-9, **{kind: given})
+        results.append((solution.values, *torch.autograd.grad((solution.values * probe).sum(), inputs)))
+        assert solution.converged.all()
+        assert solution.misfit_max.max() < 1e-13
+        assert bool(counted) == tiled
+        counted.clear()
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6 * b.abs().max().item())
 
 
 @pytest.mark.parametrize("adjust", MODES)

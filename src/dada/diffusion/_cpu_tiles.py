@@ -17,11 +17,13 @@ import numpy as np
 from . import _cpu_descent, solver
 from ._cpu_descent import Measurement
 from ._cpu_system import CpuSystem
+from ._levels import widest, widest_block
 from ._tiles import Tile, tiles
 
 LARGE = 1 << 19  # pixels from which an image is solved in tiles first
 # What tiles may leave of r'z, for each pixel, in units of what the image may: those across the seams follow.
 FIRST, ACROSS = 16.0, 0.5
+WIDEST_HOLE = 128  # pixels, of the largest square in it that the sizes 1, 2, 4, 8 ... of cells can tell
 LIMIT = 1000  # iterations of a tile: one that takes more is left to the whole image
 
 # Solves a tile from what the image holds: given the tile, its system, whether it lies across the seams, and the r'z to
@@ -30,9 +32,17 @@ Run = Callable[[Tile, CpuSystem, bool, float], tuple[float, int, np.ndarray]]
 
 
 def worth_it(system: CpuSystem) -> bool:
-    """Whether tiles save time: in large images whose cells are all hard. Elsewhere measurements reach farther."""
-    large = system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS)  # memory is kept for one image at a time
-    return large and not system.loose and bool(tiles(system.measurement.blocks)[0])
+    """Whether tiles save time: in large images without soft cells or wide holes, where measurements reach farther."""
+    if not system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS):  # memory is kept for one image at a time
+        return False
+    m = system.measurement
+    first, across = tiles(m.blocks)
+    if system.loose:
+        hole = widest(~system.hard) * widest_block(m.blocks)
+        empty = any(not m.count[tile.cells].any() for tile in first + across)
+        if system.soft.any() or hole > WIDEST_HOLE or empty:
+            return False
+    return bool(first)
 
 
 def approach(system: CpuSystem, limit: int) -> solver.Approach:
@@ -40,10 +50,11 @@ def approach(system: CpuSystem, limit: int) -> solver.Approach:
     solve = solver.ratio if system.ratio else solver.shift
 
     def run(y: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float) -> tuple[float, int, np.ndarray]:
-        values, source, far = _cut(y, tile), part.measurement.source, float("inf")
+        values, m, far = _cut(y, tile), part.measurement, float("inf")
         if across:
             part.beyond = tile.beyond(system.cv, system.ch, y)
         else:
+            source = m.source[m.count > 0]
             far = solver.far(source.min(), source.max(), part.nearest_energy())
         return *solve(part, values, goal, min(limit, LIMIT), far), values
 

@@ -74,7 +74,7 @@ def _group_within(starts: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray
 def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
     """Whether a V-cycle will be faster than plain Jacobi; `hard` is [h, w] bool."""
     side = widest_block(blocks)
-    return side >= WIDE or (not hard.all() and side * _widest(~hard) >= WIDE)
+    return side >= WIDE or (not hard.all() and side * widest(~hard) >= WIDE)
 
 
 @lru_cache(maxsize=128)  # a large image has tiles of many sizes
@@ -87,7 +87,7 @@ def enlargement(loose: bool, soft: bool) -> float:
     return OVER if loose and not soft else 1.0
 
 
-def _widest(region: np.ndarray) -> int:
+def widest(region: np.ndarray) -> int:
     """Side of the largest square inside the region, among the squares of a dyadic grid; 0 if it is empty."""
     side = 0
     while region.any():
