@@ -157,13 +157,13 @@ def test_tiles_alone_come_near_to_the_solution_and_to_its_adjoint(small, sizes, 
 
     def adjoint(tolerance, spied):
         system, a = CpuSystem(cv, ch, m, adjust), np.zeros(target)
-        tiled = _cpu_tiles.approach_adjoint(system, y[0, 0].numpy(), probe, 1000)
+        tiled = _cpu_tiles.approach_adjoint(system, y[0, 0].numpy(), probe, 5000)
         seen = []
         monkeypatch.setattr(_cpu_tiles, "_each", spy(kept, seen))
         if adjust == "ratio":
-            solver.ratio_adjoint(system, y[0, 0].numpy().copy(), probe, a, tolerance, 1000, tiled)
+            solver.ratio_adjoint(system, y[0, 0].numpy().copy(), probe, a, tolerance, 5000, tiled)
         else:
-            solver.shift_adjoint(system, probe, a, tolerance, 1000, tiled)
+            solver.shift_adjoint(system, probe, a, tolerance, 5000, tiled)
         return seen[0] if spied else a
 
     kept, seen = _cpu_tiles._each, []
@@ -196,7 +196,8 @@ def test_a_hard_part_does_not_cost_iterations_elsewhere(small, adjust, monkeypat
 
 @pytest.mark.parametrize("adjust", MODES)
 def test_a_tile_that_does_not_get_there_is_left_to_the_whole(small, counted, adjust, monkeypatch):
-    monkeypatch.setattr(_cpu_tiles, "LIMIT", 1)
+    monkeypatch.setattr(_cpu_tiles, "FIRST_SHARE", 1e-3)
+    monkeypatch.setattr(_cpu_tiles, "ACROSS_SHARE", 1e-3)
     source, c = random_problem((128, 96), (16, 12))
     seen: list[np.ndarray] = []
     monkeypatch.setattr(_cpu_tiles, "_each", spy(_cpu_tiles._each, seen))
@@ -211,12 +212,32 @@ def test_a_tile_that_does_not_get_there_is_left_to_the_whole(small, counted, adj
 
 
 @pytest.mark.parametrize("adjust", MODES)
-def test_the_limit_of_iterations_holds_with_tiles(small, counted, adjust):
-    source, c = random_problem((128, 96), (16, 12))
-    solution = equilibrium(source, c, adjust=adjust, tolerance=1e-12, max_iterations=5, warn=False)
+@pytest.mark.parametrize("limit", [5, 99, 100, 130])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_limit_of_iterations_holds_with_tiles(small, counted, adjust, limit, sizes):
+    target, size = sizes
+    source, c = random_problem(target, size, kappa=0.05)
+    solution = equilibrium(source, c, adjust=adjust, tolerance=1e-14, max_iterations=limit, warn=False)
+    assert bool(counted) == (limit >= 100)
+    assert solution.iterations.item() <= limit
+    torch.testing.assert_close(down(solution.values, size), source, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_a_region_tied_to_no_measurement_stays_within_its_start(small, counted, adjust):
+    source, c = random_problem((128, 96), (16, 12), low=1.0, high=2.0)
+    mask = torch.ones_like(source, dtype=torch.bool)
+    mask[..., 4:9, 3:8] = False  # pixels 32..72 x 24..64, in several tiles
+    c.vertical[:, [31, 71], 24:64] = 0
+    c.horizontal[:, 32:72, [23, 63]] = 0
+    start = up(source, (128, 96)) + torch.linspace(0, 1, 96, dtype=torch.float64)
+    solution = equilibrium(source, c, initial=start, adjust=adjust, mask=mask, tolerance=1e-8)
     assert counted
-    assert not solution.converged.any()
-    torch.testing.assert_close(down(solution.values, (16, 12)), source, rtol=0, atol=1e-13)
+    assert solution.converged.all()
+    region, begun = (image[..., 32:72, 24:64] for image in (solution.values, start))
+    assert region.max() - region.min() < 1e-5
+    assert begun.min() <= region.min()
+    assert region.max() <= begun.max()
 
 
 @pytest.mark.parametrize("adjust", MODES)

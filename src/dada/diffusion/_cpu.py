@@ -69,7 +69,8 @@ def _shift_adjoint(
 ) -> tuple[float, np.ndarray]:
     """Returns the share of r'z left, and dloss/dS."""
     m = system.measurement
-    left, _ = solver.shift_adjoint(system, v, a, tolerance, limit, _in_tiles(system, y, v, limit))
+    in_tiles = _cpu_tiles.approach_adjoint(system, y, v, limit)
+    left, _ = solver.shift_adjoint(system, v, a, tolerance, limit, in_tiles)
     out = np.empty(system.cells)
     _numba_values.flux(a, v, system.cv, system.ch, m.count, *m.compiled, *system.parts, out)
     return left, out
@@ -80,18 +81,14 @@ def _ratio_adjoint(
 ) -> tuple[float, np.ndarray]:
     """Returns the share of r'z left, and dloss/dS = n k down(y) / S."""
     m = system.measurement
-    left, _ = solver.ratio_adjoint(system, y, v, a, tolerance, limit, _in_tiles(system, y, v, limit))
+    in_tiles = _cpu_tiles.approach_adjoint(system, y, v, limit)
+    left, _ = solver.ratio_adjoint(system, y, v, a, tolerance, limit, in_tiles)
     taken = y if m.measured is None else y * m.measured
     soft = (m.count > 0) & (m.slack > 0)
     share = np.ones(system.cells)
     if soft.any():
         share[soft] = block_sum(taken, m.blocks)[soft] / (m.count * m.source)[soft]
     return left, m.count * system.k * share
-
-
-def _in_tiles(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int) -> solver.Approach | None:
-    """How to bring the adjoint of a large image nearer to its end."""
-    return _cpu_tiles.approach_adjoint(system, y, v, limit) if _cpu_tiles.worth_it(system) else None
 
 
 def _systems(
@@ -138,8 +135,7 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     run = solver.ratio if system.ratio else solver.shift
     far = solver.far(given.source[used].min(), given.source[used].max(), reference)
     start = y.copy() if system.hierarchy else y
-    in_tiles = _cpu_tiles.approach(system, limit) if _cpu_tiles.worth_it(system) else None
-    rz, count = run(system, y, target, limit, far, in_tiles)
+    rz, count = run(system, y, target, limit, far, _cpu_tiles.approach(system, limit))
     if not rz <= target and system.hierarchy and count < limit:
         system.hierarchy = None  # more iterations, but not as easily upset by extreme coefficients
         y[:] = start

@@ -24,16 +24,19 @@ LARGE = 1 << 19  # pixels from which an image is solved in tiles first
 # What tiles may leave of r'z, for each pixel, in units of what the image may: those across the seams follow.
 FIRST, ACROSS = 16.0, 0.5
 WIDEST_HOLE = 128  # pixels, of the largest square in it that the sizes 1, 2, 4, 8 ... of cells can tell
-LIMIT = 1000  # iterations of a tile: one that takes more is left to the whole image
+# How much of an image's limit of iterations they may take; the rest is left to the whole, and small limits are all.
+FIRST_SHARE, ACROSS_SHARE, LEAST_LIMIT = 0.4, 0.3, 100
 
-# Solves a tile from what the image holds: given the tile, its system, whether it lies across the seams, and the r'z to
-# reach; returns r'z, iterations, and the values of all its pixels.
-Run = Callable[[Tile, CpuSystem, bool, float], tuple[float, int, np.ndarray]]
+# Solves a tile from what the image holds: given the tile, its system, whether it lies across the seams, the r'z to
+# reach, and the limit of iterations; returns r'z, iterations, and the values of all its pixels.
+Solved = tuple[float, int, np.ndarray]
+Run = Callable[[Tile, CpuSystem, bool, float, int], Solved]
 
 
-def worth_it(system: CpuSystem) -> bool:
+def worth_it(system: CpuSystem, limit: int) -> bool:
     """Whether tiles save time: in large images without soft cells or wide holes, where measurements reach farther."""
-    if not system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS):  # memory is kept for one image at a time
+    large = system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS)  # memory is kept for one image at a time
+    if not large or limit < LEAST_LIMIT:
         return False
     m = system.measurement
     first, across = tiles(m.blocks)
@@ -45,27 +48,30 @@ def worth_it(system: CpuSystem) -> bool:
     return bool(first)
 
 
-def approach(system: CpuSystem, limit: int) -> solver.Approach:
-    """How to bring a large image near to its end."""
+def approach(system: CpuSystem, limit: int) -> solver.Approach | None:
+    """How to bring a large image near to its end; None where that does not pay."""
+    if not worth_it(system, limit):
+        return None
     solve = solver.ratio if system.ratio else solver.shift
 
-    def run(y: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float) -> tuple[float, int, np.ndarray]:
+    def run(y: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float, most: int) -> Solved:
         values, m, far = _cut(y, tile), part.measurement, float("inf")
         if across:
             part.beyond = tile.beyond(system.cv, system.ch, y)
         else:
             source = m.source[m.count > 0]
             far = solver.far(source.min(), source.max(), part.nearest_energy())
-        return *solve(part, values, goal, min(limit, LIMIT), far), values
+        return *solve(part, values, goal, most, far), values
 
-    return lambda y, target: _each(system, y, target, partial(run, y))
+    return lambda y, target: _each(system, y, target, limit, partial(run, y))
 
 
-def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int) -> solver.Approach:
+def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int) -> solver.Approach | None:
     """The same for its adjoint at the equilibrium y, for the gradient v."""
-    most = min(limit, LIMIT)
+    if not worth_it(system, limit):
+        return None
 
-    def run(a: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float) -> tuple[float, int, np.ndarray]:
+    def run(a: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float, most: int) -> Solved:
         values, gradient = _cut(a, tile), _cut(v, tile)
         if system.ratio:
             if across:
@@ -84,20 +90,22 @@ def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int
         part.add_to(values)
         return rz, count, values
 
-    return lambda a, target: _each(system, a, target, partial(run, a))
+    return lambda a, target: _each(system, a, target, limit, partial(run, a))
 
 
-def _each(system: CpuSystem, image: np.ndarray, target: float, run: Run) -> tuple[int, bool]:
+def _each(system: CpuSystem, image: np.ndarray, target: float, limit: int, run: Run) -> tuple[int, bool]:
     """Solve each tile with margins, then each across the seams; one that does not get there stays as it was."""
     whole, kind = system.measurement, "ratio" if system.ratio else "shift"
     work, well = 0, True
     for across, parts in enumerate(tiles(whole.blocks)):
+        pixels = sum(tile.blocks.target_size[0] * tile.blocks.target_size[1] for tile in parts)
+        most = int((ACROSS_SHARE if across else FIRST_SHARE) * limit * image.size / pixels)
         out = image.copy()  # tiles read what others write
 
-        def one(tile: Tile, across: int = across, out: np.ndarray = out) -> tuple[int, bool]:
+        def one(tile: Tile, across: int = across, most: int = most, out: np.ndarray = out) -> tuple[int, bool]:
             part = CpuSystem(*tile.edges(system.cv, system.ch), _measured(whole, tile), kind)
             goal = (ACROSS if across else FIRST) * target * part.r.size / image.size
-            rz, count, values = run(tile, part, bool(across), goal)
+            rz, count, values = run(tile, part, bool(across), goal, most)
             if rz <= goal:
                 out[tile.core] = values[tile.inner]
             return count * part.r.size, bool(rz <= goal)
