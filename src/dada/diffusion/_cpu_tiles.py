@@ -34,11 +34,15 @@ Run = Callable[[Tile, CpuSystem, bool, float, int], Solved]
 
 
 def worth_it(system: CpuSystem, limit: int) -> bool:
-    """Whether tiles save time: in large images without soft cells or wide holes, where measurements reach farther."""
-    large = system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS)  # memory is kept for one image at a time
-    if not large or limit < LEAST_LIMIT:
-        return False
+    """Whether tiles save time, and are safe: not with soft cells or wide holes, as measurements reach farther there.
+
+    With `ratio` not with any pixel that was not measured: what hardly holds on to a measurement within its tile may
+    shrink to nothing there, at which its flow, which scales with it, vanishes too.
+    """
     m = system.measurement
+    large = system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS)  # memory is kept for one image at a time
+    if not large or limit < LEAST_LIMIT or (system.ratio and m.measured is not None):
+        return False
     first, across = tiles(m.blocks)
     if system.loose:
         hole = widest(~system.hard) * widest_block(m.blocks)
