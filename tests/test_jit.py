@@ -102,3 +102,32 @@ def test_the_solver_is_compiled_so():
     from dada.diffusion import _numba_alone
 
     assert isinstance(_numba_alone.descend._cache._cache_file, NamedFiles)
+
+
+TUPLES = """
+import sys
+from typing import NamedTuple
+import numpy as np
+from dada.jit import jit
+
+class {name}(NamedTuple):
+    value: float
+
+@jit()
+def double(given):
+    return 2 * given.value
+
+if __name__ == "__main__":
+    import module_numba
+    print(module_numba.double(module_numba.{name}(3.0)))
+"""
+
+
+def test_a_list_that_names_what_is_gone_is_not_read(tmp_path, monkeypatch):
+    """A type that another version had: its list cannot be read, and is written anew."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    module = tmp_path / "module_numba.py"
+    for name in ("Before", "After"):
+        module.write_text(TUPLES.format(name=name))
+        assert run(module, "") == ["6.0"]
+    assert run(module, "") == ["6.0"]

@@ -22,6 +22,13 @@ from numba.core import caching
 class NamedFiles(caching.IndexDataCacheFile):
     """The files of one function, each named after its signature and machine."""
 
+    def _load_index(self) -> Any:
+        """What is kept; nothing where the list cannot be read, as when another version named what it lists otherwise."""
+        try:
+            return super()._load_index()
+        except Exception:  # whatever unpickling another version's names may raise
+            return {}
+
     def save(self, key: Any, data: Any) -> None:
         base, kept = self._index_name.removesuffix("nbi"), self._load_index()
         if not kept:  # what lies here is of another version
