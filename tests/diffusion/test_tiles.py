@@ -309,3 +309,31 @@ def test_the_equilibrium_stands_still_in_a_tile_that_sees_beyond_its_border(smal
             left.append(part.linearise(as_shift=adjust == "shift"))
         np.testing.assert_allclose(part.sd, whole.sd[tile.pixels], rtol=1e-12)
         assert left[1] < 1e-10 * left[0]
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_coarse_grids_of_a_tile_keep_its_edges_beyond_the_border(small, adjust):
+    """On every grid, the diagonal of a group is that of its pixels less the edges within it."""
+    target, size = (256, 192), (8, 6)
+    source, c = random_problem(target, size)
+    cv, ch = (v[0].numpy() for v in c)
+    y = up(source, target)[0, 0].numpy()
+    cells = source[0, 0].numpy()
+    m = Measurement(partition(size, target), cells, np.zeros(size), np.full(size, 32.0 * 32), None)
+    for tile in _cpu_tiles.tiles(m.blocks)[1]:
+        part = CpuSystem(*tile.edges(cv, ch), _cpu_tiles._measured(m, tile), adjust)
+        part.beyond = tile.beyond(cv, ch, y)
+        part.assemble(np.ascontiguousarray(y[tile.pixels]) if adjust == "ratio" else None)
+        wv, wh, sd = part.wv, part.wh, part.sd
+        assert part.hierarchy is not None
+        for grid, level in zip(part.hierarchy.grids, part.hierarchy.levels, strict=True):
+            diagonal = sd**2
+            inner_v, inner_h = wv[1:-1] * sd[:-1] * sd[1:], wh[:, 1:-1] * sd[:, :-1] * sd[:, 1:]
+            rows, cols = np.arange(1, sd.shape[0]), np.arange(1, sd.shape[1])
+            inner_v = np.where(np.isin(rows, grid.prow)[:, None], 0, inner_v)
+            inner_h = np.where(np.isin(cols, grid.pcol), 0, inner_h)
+            diagonal[1:] -= 2 * inner_v
+            diagonal[:, 1:] -= 2 * inner_h
+            expected = np.add.reduceat(np.add.reduceat(diagonal, grid.prow[:-1], 0), grid.pcol[:-1], 1)
+            np.testing.assert_allclose(level.sd**2, expected, rtol=1e-9)
+            wv, wh, sd = level.wv, level.wh, level.sd

@@ -7,25 +7,55 @@ import numpy as np
 from ._numba_rows import arrays_apart, block_products, compiled, reduce
 
 
+SURE = 1e-4  # of a diagonal: less is taken for rounding
+
+
+@compiled
+def beyond(wv, wh, sd, i, j):
+    """The part of a pixel's diagonal that belongs to none of its edges: a tile's edges to what lies beyond it."""
+    H, W = sd.shape
+    total = sd[i, j] * sd[i, j]
+    left = total
+    if i > 0:
+        left -= wv[i, j] * sd[i - 1, j] * sd[i, j]
+    if i < H - 1:
+        left -= wv[i + 1, j] * sd[i + 1, j] * sd[i, j]
+    if j > 0:
+        left -= wh[i, j] * sd[i, j - 1] * sd[i, j]
+    if j < W - 1:
+        left -= wh[i, j + 1] * sd[i, j + 1] * sd[i, j]
+    return left if left > SURE * total else 0 * total
+
+
 @compiled
 def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
-    """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi."""
+    """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi.
+
+    Edges to what lies beyond a tile become those at the border of the coarse grid: they lead nowhere, but belong to its
+    diagonal too.
+    """
     arrays_apart()
     Hc, Wc = g_c.shape
-    W = sd.shape[1]
+    H, W = sd.shape
     line = np.empty(W, sd.dtype)
     side = np.empty(W, sd.dtype)
     for I in range(lo, hi):
         top = prow[I]
         if I == 0:
-            wv_c[0, :] = 0
+            for j in range(W):
+                line[j] = beyond(wv, wh, sd, 0, j)
+            reduce(line, pcol, wv_c, 0)
         else:
             for j in range(W):
                 line[j] = wv[top, j] * sd[top - 1, j] * sd[top, j]
             reduce(line, pcol, wv_c, I)
         line[:] = 0
         side[:] = 0
+        last = sd.dtype.type(0)
         for i in range(top, prow[I + 1]):
+            if 0 < i < H - 1 and W > 1:
+                side[0] += beyond(wv, wh, sd, i, 0)
+                last += beyond(wv, wh, sd, i, W - 1)
             for j in range(W):
                 line[j] += g[i, j] * sd[i, j]
             for j in range(1, W):
@@ -33,9 +63,11 @@ def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
         reduce(line, pcol, g_c, I)
         for J in range(Wc):
             wh_c[I, J] = side[pcol[J]]
-        wh_c[I, Wc] = 0
+        wh_c[I, Wc] = last
         if Hc == I + 1:
-            wv_c[Hc, :] = 0
+            for j in range(W):
+                line[j] = beyond(wv, wh, sd, H - 1, j) if H > 1 else 0
+            reduce(line, pcol, wv_c, Hc)
 
 
 @compiled
