@@ -23,7 +23,7 @@ class NamedFiles(caching.IndexDataCacheFile):
     """The files of one function, each named after its signature and machine."""
 
     def _load_index(self) -> Any:
-        """What is kept; nothing where the list cannot be read, as when another version named what it lists otherwise."""
+        """What is kept; nothing where the list cannot be read, as it names types that only another version has."""
         try:
             return super()._load_index()
         except Exception:  # whatever unpickling another version's names may raise

@@ -6,7 +6,6 @@ import numpy as np
 
 from ._numba_rows import arrays_apart, block_products, compiled, reduce
 
-
 SURE = 1e-4  # of a diagonal: less is taken for rounding
 
 
