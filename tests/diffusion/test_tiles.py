@@ -70,7 +70,7 @@ class TestCuts:
 
     def test_first_tiles_have_margins_and_the_second_lie_across_their_seams(self, small, sizes):
         target, source = sizes
-        first, second = _cpu_tiles.tiles(partition(source, target))
+        first, second = _cpu_tiles.tiles(partition(source, target))[:2]
         for tile in first:
             for core, cut, end in zip(tile.core, tile.pixels, target, strict=True):
                 assert cut.start == 0 or core.start - cut.start >= 4
@@ -79,9 +79,17 @@ class TestCuts:
             seams, others = ({tile.core[direction].start for tile in parts} - {0} for parts in (first, second))
             assert not seams & others
 
+    def test_of_wide_blocks_the_first_follow_once_more_without_margins(self, small, sizes):
+        target, source = sizes
+        first, _, *again = _cpu_tiles.tiles(partition(source, target))
+        assert len(again) == (target == (256, 192))
+        for parts in again:
+            assert [tile.core for tile in parts] == [tile.core for tile in first]
+            assert all(tile.pixels == tile.core for tile in parts)
+
 
 def test_few_tiles_are_not_worth_it(monkeypatch):
-    assert _tiles.tiles(partition((32, 32), (256, 256))) == ((), ())
+    assert _tiles.tiles(partition((32, 32), (256, 256))) == ()
     assert len(_tiles.tiles(partition((64, 64), (512, 512)))[0]) == 4
 
 
@@ -179,6 +187,23 @@ def test_tiles_alone_come_near_to_the_solution_and_to_its_adjoint(small, sizes, 
 
 
 @pytest.mark.parametrize("adjust", MODES)
+def test_the_third_set_comes_nearer(small, adjust, monkeypatch):
+    target, size = SIZES[3]
+    source, c = random_problem(target, size, low=1.0, high=2.0)
+    y = equilibrium(source, c, adjust=adjust, tolerance=1e-9).values[0, 0].numpy()
+    centre = 0 if adjust == "ratio" else source.mean().item()
+    kept, cut, errors = _cpu_tiles._each, _cpu_tiles.tiles, []
+    for sets in (2, 3):
+        seen: list[np.ndarray] = []
+        monkeypatch.setattr(_cpu_tiles, "tiles", lambda blocks, sets=sets: cut(blocks)[:sets])
+        monkeypatch.setattr(_cpu_tiles, "_each", spy(kept, seen))
+        monkeypatch.setattr(_cpu_tiles, "LEFT", {2: (1e-4, 1e-4), 3: (1e-4, 1e-4, 1e-4)})
+        equilibrium(source, c, adjust=adjust, tolerance=1e-4)
+        errors.append(np.abs(seen[0] + centre - y).mean())
+    assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("adjust", MODES)
 def test_a_hard_part_does_not_cost_iterations_elsewhere(small, adjust, monkeypatch):
     monkeypatch.setattr(_tiles, "SIDE", 128)
     monkeypatch.setattr(_tiles, "MARGIN", 16)
@@ -196,8 +221,7 @@ def test_a_hard_part_does_not_cost_iterations_elsewhere(small, adjust, monkeypat
 
 @pytest.mark.parametrize("adjust", MODES)
 def test_a_tile_that_does_not_get_there_is_left_to_the_whole(small, counted, adjust, monkeypatch):
-    monkeypatch.setattr(_cpu_tiles, "FIRST_SHARE", 1e-3)
-    monkeypatch.setattr(_cpu_tiles, "ACROSS_SHARE", 1e-3)
+    monkeypatch.setattr(_cpu_tiles, "SHARES", {2: (1e-3, 1e-3), 3: (1e-3, 1e-3, 1e-3)})
     source, c = random_problem((128, 96), (16, 12))
     seen: list[np.ndarray] = []
     monkeypatch.setattr(_cpu_tiles, "_each", spy(_cpu_tiles._each, seen))

@@ -39,8 +39,8 @@ class CpuSystem(CpuDescent):
                 )
             )
         if self.hierarchy:
-            bands = None if self.pool is None else self._bands
-            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY, bands)
+            bands, tile = None if self.pool is None else self._bands, any(side[0].any() for side in self.beyond)
+            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY, tile, bands)
 
     def _newton_residual(self, y: np.ndarray) -> None:
         m = self.measurement

@@ -2,9 +2,10 @@
 
 What was measured far away hardly matters, as every cell between has a mean of its own to keep. So a tile, cut out of
 the image with a margin that is dropped afterwards, ends about where the whole image will. Near the seams it does not;
-there other tiles follow, which lie across the seams and take the values around them as given. The whole image then
-needs a few iterations more. Tiles cost less than the image for two reasons: their arrays fit into a cache, and each
-takes the iterations that it needs, where the image takes those of its hardest part everywhere.
+there other tiles follow, which lie across the seams and take the values around them as given. Where blocks are wide,
+the first tiles follow once more in the same way, without margins. The whole image then needs a few iterations more.
+Tiles cost less than the image for two reasons: their arrays fit into a cache, and each takes the iterations that it
+needs, where the image takes those of its hardest part everywhere.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from ._levels import widest, widest_block
 from ._tiles import Tile, tiles
 
 LARGE = 1 << 19  # pixels from which an image is solved in tiles first
-# What tiles may leave of r'z, for each pixel, in units of what the image may: those across the seams follow.
-FIRST, ACROSS = 16.0, 0.5
+# What the tiles of each set may leave of r'z, for each pixel, in units of what the image may: of two sets, or of three.
+LEFT = {2: (16.0, 0.5), 3: (64.0, 4.0, 1.0)}
 WIDEST_HOLE = 128  # pixels, of the largest square in it that the sizes 1, 2, 4, 8 ... of cells can tell
-# How much of an image's limit of iterations they may take; the rest is left to the whole, and small limits are all.
-FIRST_SHARE, ACROSS_SHARE, LEAST_LIMIT = 0.4, 0.3, 100
+# How much of an image's limit of iterations each set may take; the rest is left to the whole, and small limits are all.
+SHARES, LEAST_LIMIT = {2: (0.4, 0.3), 3: (0.4, 0.2, 0.1)}, 100
 
-# Solves a tile from what the image holds: given the tile, its system, whether it lies across the seams, the r'z to
+# Solves a tile from what the image holds: given the tile, its system, whether it sees the values around it, the r'z to
 # reach, and the limit of iterations; returns r'z, iterations, and the values of all its pixels.
 Solved = tuple[float, int, np.ndarray]
 Run = Callable[[Tile, CpuSystem, bool, float, int], Solved]
@@ -43,13 +44,13 @@ def worth_it(system: CpuSystem, limit: int) -> bool:
     large = system.r.size > max(LARGE, _cpu_descent.KEPT_PIXELS)  # memory is kept for one image at a time
     if not large or limit < LEAST_LIMIT or (system.ratio and m.measured is not None):
         return False
-    first, across = tiles(m.blocks)
+    sets = tiles(m.blocks)
     if system.loose:
         hole = widest(~system.hard) * widest_block(m.blocks)
-        empty = any(not m.count[tile.cells].any() for tile in first + across)
+        empty = any(not m.count[tile.cells].any() for parts in sets for tile in parts)
         if system.soft.any() or hole > WIDEST_HOLE or empty:
             return False
-    return bool(first)
+    return bool(sets)
 
 
 def approach(system: CpuSystem, limit: int) -> solver.Approach | None:
@@ -58,9 +59,9 @@ def approach(system: CpuSystem, limit: int) -> solver.Approach | None:
         return None
     solve = solver.ratio if system.ratio else solver.shift
 
-    def run(y: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float, most: int) -> Solved:
+    def run(y: np.ndarray, tile: Tile, part: CpuSystem, sees: bool, goal: float, most: int) -> Solved:
         values, m, far = _cut(y, tile), part.measurement, float("inf")
-        if across:
+        if sees:
             part.beyond = tile.beyond(system.cv, system.ch, y)
         else:
             source = m.source[m.count > 0]
@@ -75,16 +76,16 @@ def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int
     if not worth_it(system, limit):
         return None
 
-    def run(a: np.ndarray, tile: Tile, part: CpuSystem, across: bool, goal: float, most: int) -> Solved:
+    def run(a: np.ndarray, tile: Tile, part: CpuSystem, sees: bool, goal: float, most: int) -> Solved:
         values, gradient = _cut(a, tile), _cut(v, tile)
         if system.ratio:
-            if across:
+            if sees:
                 part.beyond = tile.beyond(system.cv, system.ch, y)
             part.hold(_cut(y, tile))
             part.linearise()
         else:
             part.assemble(None)
-        if across:  # from here on it is a that flows
+        if sees:  # from here on it is a that flows
             part.beyond = tile.beyond(system.cv, system.ch, a)
         if system.ratio:
             rz = part.adjoint_residual(values, gradient)
@@ -98,18 +99,19 @@ def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int
 
 
 def _each(system: CpuSystem, image: np.ndarray, target: float, limit: int, run: Run) -> tuple[int, bool]:
-    """Solve each tile with margins, then each across the seams; one that does not get there stays as it was."""
+    """Solve the tiles of one set after the other; one that does not get there stays as it was."""
     whole, kind = system.measurement, "ratio" if system.ratio else "shift"
     work, well = 0, True
-    for across, parts in enumerate(tiles(whole.blocks)):
+    sets = tiles(whole.blocks)
+    for stage, parts in enumerate(sets):
         pixels = sum(tile.blocks.target_size[0] * tile.blocks.target_size[1] for tile in parts)
-        most = int((ACROSS_SHARE if across else FIRST_SHARE) * limit * image.size / pixels)
+        most = int(SHARES[len(sets)][stage] * limit * image.size / pixels)
         out = image.copy()  # tiles read what others write
 
-        def one(tile: Tile, across: int = across, most: int = most, out: np.ndarray = out) -> tuple[int, bool]:
+        def one(tile: Tile, stage: int = stage, most: int = most, out: np.ndarray = out) -> tuple[int, bool]:
             part = CpuSystem(*tile.edges(system.cv, system.ch), _measured(whole, tile), kind)
-            goal = (ACROSS if across else FIRST) * target * part.r.size / image.size
-            rz, count, values = run(tile, part, bool(across), goal, most)
+            goal = LEFT[len(sets)][stage] * target * part.r.size / image.size
+            rz, count, values = run(tile, part, stage > 0, goal, most)
             if rz <= goal:
                 out[tile.core] = values[tile.inner]
             return count * part.r.size, bool(rz <= goal)

@@ -159,9 +159,10 @@ class Hierarchy:
         g: np.ndarray,
         slack: np.ndarray,
         floor: float,
+        tile: bool = False,
         bands: Callable[[Callable[[int, int], None]], object] | None = None,
     ) -> None:
-        """Fill all levels from the finest one; large ones in `bands` of block rows where given."""
+        """Fill all levels from the finest one, a `tile`'s or an image's; large ones in `bands` of block rows."""
         fine, depth = (wv, wh, sd, g), 0
         while bands and depth < len(self.grids) and self.in_bands(depth):
             self._aggregate_in_bands(fine, depth, slack, floor, bands)
@@ -172,7 +173,7 @@ class Hierarchy:
         parents = self.grids[depth].prow, self.grids[depth].pcol
         if self.grids[-1].kind == WITHIN:
             _numba_alone.build(
-                *fine, slack, floor, *parents,
+                *fine, slack, tile, floor, *parents,
                 self.table[depth:], self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.inverse,
             )  # fmt: skip
             return
@@ -181,7 +182,7 @@ class Hierarchy:
                 _pair_cells(fine, grid, level)
             else:
                 out = (level.wv, level.wh, level.sd, level.isd, level.g)
-                _numba_grids.aggregate(*fine, grid.prow, grid.pcol, floor, *out)
+                _numba_grids.aggregate(*fine, grid.prow, grid.pcol, tile, floor, *out)
                 if grid.kind == CELLS:
                     self.gain[:] = _free_cells(level, slack, floor).ravel()
                 else:
@@ -204,7 +205,7 @@ class Hierarchy:
         rows, weights = grid.rows, (level.wv, level.wh)
         bands(
             lambda lo, hi: _numba_grids.gather(
-                *fine, grid.prow, grid.pcol, *weights, level.g, rows[lo], rows[hi]
+                *fine, grid.prow, grid.pcol, False, *weights, level.g, rows[lo], rows[hi]
             )
         )  # fmt: skip
         bands(

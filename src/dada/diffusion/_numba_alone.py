@@ -101,7 +101,7 @@ def assemble_beside(y, scaled, measured, has_measured, slack, s0, inverse, wv, w
 
 
 @compiled
-def build(wv, wh, sd, g, slack, floor, prow, pcol, table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_inverse):
+def build(wv, wh, sd, g, slack, tile, floor, prow, pcol, table, starts, c_wv, c_wh, c_sd, c_isd, c_g, c_inverse):
     """`_levels.Hierarchy.build` where all levels pair pixels within blocks."""
     arrays_apart()
     for level in range(table.shape[0]):
@@ -111,7 +111,7 @@ def build(wv, wh, sd, g, slack, floor, prow, pcol, table, starts, c_wv, c_wh, c_
         sd_l = c_sd[pixel : pixel + H * W].reshape(H, W)
         isd_l = c_isd[pixel : pixel + H * W].reshape(H, W)
         g_l = c_g[pixel : pixel + H * W].reshape(H, W)
-        aggregate(wv, wh, sd, g, prow, pcol, floor, wv_l, wh_l, sd_l, isd_l, g_l)
+        aggregate(wv, wh, sd, g, prow, pcol, tile, floor, wv_l, wh_l, sd_l, isd_l, g_l)
         rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
         cell_inverse(g_l, slack, rows, cols, c_inverse[cell : cell + h * w].reshape(h, w))
         wv, wh, sd, g = wv_l, wh_l, sd_l, g_l

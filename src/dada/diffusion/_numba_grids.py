@@ -27,11 +27,11 @@ def beyond(wv, wh, sd, i, j):
 
 
 @compiled
-def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
+def gather(wv, wh, sd, g, prow, pcol, tile, wv_c, wh_c, g_c, lo, hi):
     """Sum weights and g, unscaled, over groups [prow[I], prow[I+1]) x [pcol[J], pcol[J+1]), for I from lo to hi.
 
-    Edges to what lies beyond a tile become those at the border of the coarse grid: they lead nowhere, but belong to its
-    diagonal too.
+    The edges of a `tile` to what lies beyond it become those at the border of the coarse grid: they lead nowhere, but
+    belong to its diagonal too.
     """
     arrays_apart()
     Hc, Wc = g_c.shape
@@ -42,7 +42,7 @@ def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
         top = prow[I]
         if I == 0:
             for j in range(W):
-                line[j] = beyond(wv, wh, sd, 0, j)
+                line[j] = beyond(wv, wh, sd, 0, j) if tile else 0
             reduce(line, pcol, wv_c, 0)
         else:
             for j in range(W):
@@ -52,7 +52,7 @@ def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
         side[:] = 0
         last = sd.dtype.type(0)
         for i in range(top, prow[I + 1]):
-            if 0 < i < H - 1 and W > 1:
+            if tile and 0 < i < H - 1 and W > 1:
                 side[0] += beyond(wv, wh, sd, i, 0)
                 last += beyond(wv, wh, sd, i, W - 1)
             for j in range(W):
@@ -65,7 +65,7 @@ def gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, lo, hi):
         wh_c[I, Wc] = last
         if Hc == I + 1:
             for j in range(W):
-                line[j] = beyond(wv, wh, sd, H - 1, j) if H > 1 else 0
+                line[j] = beyond(wv, wh, sd, H - 1, j) if tile and H > 1 else 0
             reduce(line, pcol, wv_c, Hc)
 
 
@@ -93,10 +93,10 @@ def scale(wv_c, wh_c, isd_c, lo, hi):
 
 
 @compiled
-def aggregate(wv, wh, sd, g, prow, pcol, floor, wv_c, wh_c, sd_c, isd_c, g_c):
+def aggregate(wv, wh, sd, g, prow, pcol, tile, floor, wv_c, wh_c, sd_c, isd_c, g_c):
     """Build the next coarser level: groups of pixels become one pixel each."""
     Hc = sd_c.shape[0]
-    gather(wv, wh, sd, g, prow, pcol, wv_c, wh_c, g_c, 0, Hc)
+    gather(wv, wh, sd, g, prow, pcol, tile, wv_c, wh_c, g_c, 0, Hc)
     diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, 0, Hc)
     scale(wv_c, wh_c, isd_c, 0, Hc)
 

@@ -1,4 +1,4 @@
-"""How a large image is parted into tiles, twice: with a margin around each, then across the seams between these."""
+"""How a large image is parted into tiles: with a margin around each, across the seams between these, and once more."""
 
 from __future__ import annotations
 
@@ -53,25 +53,31 @@ Parts = tuple[Tile, ...]
 
 
 @lru_cache(maxsize=16)
-def tiles(blocks: Blocks) -> tuple[Parts, Parts]:
-    """The tiles of an image with margins, then those across their seams without; none if the image is too small."""
+def tiles(blocks: Blocks) -> tuple[Parts, ...]:
+    """The tiles of an image with margins, those across their seams without, and, of wide blocks, the first without.
+
+    There are none if the image is too small.
+    """
     directions = _cuts(blocks.rows), _cuts(blocks.cols)
     if len(directions[0][0]) * len(directions[1][0]) < FEW:
-        return (), ()
-    both = [
-        tuple(_tile(blocks, rows, cols) for rows in cut_rows for cols in cut_cols)
-        for cut_rows, cut_cols in zip(*directions, strict=True)
-    ]
-    return both[0], both[1]
+        return ()
+    sets = 3 if max(_mean_block(blocks.rows), _mean_block(blocks.cols)) >= WIDE else 2
+    return tuple(
+        tuple(_tile(blocks, rows, cols) for rows in directions[0][k] for cols in directions[1][k]) for k in range(sets)
+    )
+
+
+def _mean_block(starts: np.ndarray) -> float:
+    return float(starts[-1] / (len(starts) - 1))
 
 
 Cut = tuple[int, int, int, int]  # first and last cell of what is cut out, and of what is used
 
 
-def _cuts(starts: np.ndarray) -> tuple[list[Cut], list[Cut]]:
-    """Along one direction, tiles with margins, all of one size, and tiles across their seams."""
+def _cuts(starts: np.ndarray) -> tuple[list[Cut], list[Cut], list[Cut]]:
+    """Along one direction, tiles with margins, all of one size, tiles across their seams, and the first without."""
     cells, length = len(starts) - 1, int(starts[-1])
-    block = length / cells
+    block = _mean_block(starts)
     side, around = SIDE if block < WIDE else WIDE_SIDE, int(np.ceil(MARGIN / block))
     number = max(1, min(cells // (2 * around), round(length / side)))
     seams = [cells * n // number for n in range(number + 1)]
@@ -81,6 +87,7 @@ def _cuts(starts: np.ndarray) -> tuple[list[Cut], list[Cut]]:
     return (
         [(at, at + size, a, b) for at, (a, b) in zip(begin, pairwise(seams), strict=True)],
         [(a, b, a, b) for a, b in pairwise(middles)],
+        [(a, b, a, b) for a, b in pairwise(seams)],
     )
 
 
