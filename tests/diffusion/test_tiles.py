@@ -79,13 +79,16 @@ class TestCuts:
             seams, others = ({tile.core[direction].start for tile in parts} - {0} for parts in (first, second))
             assert not seams & others
 
-    def test_of_wide_blocks_the_first_follow_once_more_without_margins(self, small, sizes):
-        target, source = sizes
-        first, _, *again = _cpu_tiles.tiles(partition(source, target))
-        assert len(again) == (target == (256, 192))
-        for parts in again:
-            assert [tile.core for tile in parts] == [tile.core for tile in first]
-            assert all(tile.pixels == tile.core for tile in parts)
+
+def test_of_wide_blocks_a_third_set_has_inside_what_lies_on_the_borders_of_both_others():
+    narrow, wide = _tiles.tiles(partition((128, 160), (1024, 1280))), _tiles.tiles(partition((32, 40), (1024, 1280)))
+    assert len(narrow) == 2
+    assert len(wide) == 3
+    for direction, end in ((0, 1024), (1, 1280)):
+        borders = [{tile.core[direction].start for tile in parts} - {0} for parts in wide]
+        assert len(borders[2]) == len(borders[0]) + 1
+        assert min(abs(x - y) for x in borders[2] for y in borders[0] | borders[1] | {0, end}) >= 64
+    assert all(tile.pixels == tile.core for tile in wide[2])
 
 
 def test_few_tiles_are_not_worth_it(monkeypatch):

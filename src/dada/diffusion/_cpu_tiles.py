@@ -3,9 +3,9 @@
 What was measured far away hardly matters, as every cell between has a mean of its own to keep. So a tile, cut out of
 the image with a margin that is dropped afterwards, ends about where the whole image will. Near the seams it does not;
 there other tiles follow, which lie across the seams and take the values around them as given. Where blocks are wide,
-the first tiles follow once more in the same way, without margins. The whole image then needs a few iterations more.
-Tiles cost less than the image for two reasons: their arrays fit into a cache, and each takes the iterations that it
-needs, where the image takes those of its hardest part everywhere.
+a third set follows in the same way, for the places where seams of the first meet borders of the second. The whole
+image then needs a few iterations more, or none. Tiles cost less than the image for two reasons: their arrays fit into
+a cache, and each takes the iterations that it needs, where the image takes those of its hardest part everywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._tiles import Tile, tiles
 
 LARGE = 1 << 19  # pixels from which an image is solved in tiles first
 # What the tiles of each set may leave of r'z, for each pixel, in units of what the image may: of two sets, or of three.
-LEFT = {2: (16.0, 0.5), 3: (64.0, 4.0, 1.0)}
+LEFT = {2: (16.0, 0.5), 3: (64.0, 4.0, 0.8)}
 WIDEST_HOLE = 128  # pixels, of the largest square in it that the sizes 1, 2, 4, 8 ... of cells can tell
 # How much of an image's limit of iterations each set may take; the rest is left to the whole, and small limits are all.
 SHARES, LEAST_LIMIT = {2: (0.4, 0.3), 3: (0.4, 0.2, 0.1)}, 100

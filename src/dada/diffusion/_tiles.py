@@ -1,4 +1,4 @@
-"""How a large image is parted into tiles: with a margin around each, across the seams between these, and once more."""
+"""How a large image is parted into tiles: with a margin around each, across the seams between these, and between."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Parts = tuple[Tile, ...]
 
 @lru_cache(maxsize=16)
 def tiles(blocks: Blocks) -> tuple[Parts, ...]:
-    """The tiles of an image with margins, those across their seams without, and, of wide blocks, the first without.
+    """The tiles of an image with margins, those across their seams without, and of wide blocks a third set between.
 
     There are none if the image is too small.
     """
@@ -75,7 +75,10 @@ Cut = tuple[int, int, int, int]  # first and last cell of what is cut out, and o
 
 
 def _cuts(starts: np.ndarray) -> tuple[list[Cut], list[Cut], list[Cut]]:
-    """Along one direction, tiles with margins, all of one size, tiles across their seams, and the first without."""
+    """Along one direction, tiles with margins, all of one size, tiles across their seams, and a third set.
+
+    That begins a quarter of a tile behind the first, so that it has inside what lies on the borders of both others.
+    """
     cells, length = len(starts) - 1, int(starts[-1])
     block = _mean_block(starts)
     side, around = SIDE if block < WIDE else WIDE_SIDE, int(np.ceil(MARGIN / block))
@@ -84,10 +87,11 @@ def _cuts(starts: np.ndarray) -> tuple[list[Cut], list[Cut], list[Cut]]:
     size = min(cells, max(b - a for a, b in pairwise(seams)) + 2 * around)
     begin = [min(max(a - around, 0), cells - size) for a in seams[:-1]]
     middles = [0, *((a + b) // 2 for a, b in pairwise(seams)), cells] if number > 1 else seams
+    quarters = sorted({0, *((3 * a + b) // 4 for a, b in pairwise(seams)), cells}) if number > 1 else seams
     return (
         [(at, at + size, a, b) for at, (a, b) in zip(begin, pairwise(seams), strict=True)],
         [(a, b, a, b) for a, b in pairwise(middles)],
-        [(a, b, a, b) for a, b in pairwise(seams)],
+        [(a, b, a, b) for a, b in pairwise(quarters)],
     )
 
 
