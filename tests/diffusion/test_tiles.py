@@ -364,3 +364,32 @@ def test_coarse_grids_of_a_tile_keep_its_edges_beyond_the_border(small, adjust):
             expected = np.add.reduceat(np.add.reduceat(diagonal, grid.prow[:-1], 0), grid.pcol[:-1], 1)
             np.testing.assert_allclose(level.sd**2, expected, rtol=1e-9)
             wv, wh, sd = level.wv, level.wh, level.sd
+
+
+@pytest.mark.parametrize("adjust", MODES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_adjoint_of_a_tile_sees_beyond_its_border_too(small, counted, sizes, adjust, monkeypatch):
+    """Its diagonal is that of the whole image."""
+    target, size = sizes
+    source, c = random_problem(target, size, low=1.0)
+    cv, ch = (v[0].numpy() for v in c)
+    y = equilibrium(source, c, adjust=adjust).values[0, 0].numpy().copy()
+    blocks = partition(size, target)
+    m = Measurement(blocks, source[0, 0].numpy(), np.zeros(size), blocks.area.astype(float), None)
+    whole = CpuSystem(cv, ch, m, adjust)
+    whole.assemble(y if adjust == "ratio" else None)
+    parts: list[CpuSystem] = []
+
+    def made(*given):
+        parts.append(CpuSystem(*given))
+        return parts[-1]
+
+    monkeypatch.setattr(_cpu_tiles, "CpuSystem", made)
+    counted.clear()
+    approach = _cpu_tiles.approach_adjoint(whole, y, np.ones(target), 1000)
+    assert approach is not None
+    approach(np.zeros(target), 1e-3)
+    sets = _cpu_tiles.tiles(blocks)
+    assert len(parts) == len(counted) == sum(len(tiles) for tiles in sets)
+    for tile, part in list(zip(counted, parts, strict=True))[len(sets[0]) :]:
+        np.testing.assert_allclose(part.sd, whole.sd[tile.pixels], rtol=1e-10)

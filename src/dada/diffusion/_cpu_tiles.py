@@ -78,9 +78,9 @@ def approach_adjoint(system: CpuSystem, y: np.ndarray, v: np.ndarray, limit: int
 
     def run(a: np.ndarray, tile: Tile, part: CpuSystem, sees: bool, goal: float, most: int) -> Solved:
         values, gradient = _cut(a, tile), _cut(v, tile)
+        if sees:
+            part.beyond = tile.beyond(system.cv, system.ch, y)
         if system.ratio:
-            if sees:
-                part.beyond = tile.beyond(system.cv, system.ch, y)
             part.hold(_cut(y, tile))
             part.linearise()
         else:
