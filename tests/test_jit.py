@@ -99,9 +99,9 @@ def test_without_a_folder_to_write_to_nothing_is_kept(module, monkeypatch):
 
 
 def test_the_solver_is_compiled_so():
-    from dada.diffusion import _numba_alone
+    from dada.diffusion import _numba_joined
 
-    assert isinstance(_numba_alone.descend._cache._cache_file, NamedFiles)
+    assert isinstance(_numba_joined.descend._cache._cache_file, NamedFiles)
 
 
 TUPLES = """

@@ -1,14 +1,18 @@
-"""The passes of conjugate gradients on the CPU: in bands as in one piece, and what they foresee as it turns out."""
+"""The passes of conjugate gradients on the CPU: by one thread and by a team, the same steps as plain torch makes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
 
-from dada.diffusion import _cpu_descent, _numba_descent, partition
+from dada.diffusion import Coefficients, _numba_descent, _numba_joined, partition
 from dada.diffusion._cpu_descent import Measurement
 from dada.diffusion._cpu_system import CpuSystem
 from dada.diffusion._numba_rows import BORDER
+from dada.diffusion._numba_team import bands
+from dada.diffusion._torch import TorchSystem
+from dada.diffusion.constraint import Constraint
 
 # cells, pixels: even and odd blocks, many at once (more rows than are made at a time), and blocks one row high
 SIZES = [
@@ -44,29 +48,36 @@ def system(cells, size, kind, threads=1, pool=None, adjust="shift", seed=0) -> C
     return out
 
 
+def in_torch(given: CpuSystem) -> TorchSystem:
+    """The same system in plain torch operations."""
+    m = given.measurement
+    source, slack, count = (torch.from_numpy(v)[None] for v in (m.source, m.slack, m.count))
+    measured = None if m.measured is None else torch.from_numpy(m.measured)[None].bool()
+    out = TorchSystem(
+        Coefficients(torch.from_numpy(given.cv)[None], torch.from_numpy(given.ch)[None]),
+        Constraint(m.blocks, source, 1 / slack, count, measured),
+        "shift",
+    )
+    if given.hierarchy is None:
+        out.grids = ()
+    out.assemble(None)
+    out.r = torch.from_numpy(given.r.copy())[None]
+    return out
+
+
+def plain_steps(given: CpuSystem, steps: int) -> tuple[float, np.ndarray]:
+    """r'z and x after some iterations in plain torch."""
+    plain = in_torch(given)
+    first = plain.begin()
+    rz, count = plain.descend(first, torch.zeros_like(first), steps)
+    assert int(count) == steps
+    return float(rz), plain.x[0].numpy()
+
+
 @pytest.fixture(scope="module")
 def pool():
     with ThreadPoolExecutor(4) as threads:
         yield threads
-
-
-def iterate(given: CpuSystem, steps: int) -> list[float]:
-    """Every r'z of some iterations, made pass by pass."""
-    rz, beta = given.begin(), 0.0
-    out = [rz]
-    for _ in range(steps):
-        energy, rz = given.direction(beta, rz)
-        new = given.step(given.divide(rz, energy))
-        beta, rz = given.divide(new, rz), new
-        out.append(rz)
-    return out
-
-
-def system_and_steps(*given, steps: int) -> dict[str, np.ndarray]:
-    """What a system is made of, each r'z, and the solution after some iterations."""
-    made = system(*given)
-    out = {name: getattr(made, name).copy() for name in ("wv", "wh", "sd", "g", "inverse")}
-    return out | {"rz": np.array(iterate(made, steps)), "x": made._settle().copy()}
 
 
 def few_steps(size: tuple[int, int]) -> int:
@@ -76,60 +87,47 @@ def few_steps(size: tuple[int, int]) -> int:
 
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize(("cells", "size"), SIZES)
-@pytest.mark.parametrize("threads", [2, 4])
-def test_bands_make_the_same_iterations_as_one_piece(cells, size, kind, threads, pool, monkeypatch):
-    monkeypatch.setattr(_cpu_descent, "MANY_CELLS", 4)
-    whole = system_and_steps(cells, size, kind, steps=few_steps(size))
-    banded = system_and_steps(cells, size, kind, threads, pool, steps=few_steps(size))
-    for name, values in whole.items():
-        np.testing.assert_allclose(banded[name], values, rtol=1e-8, atol=1e-10, err_msg=name)
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_steps_are_those_of_plain_conjugate_gradients(cells, size, kind, threads, pool):
+    """By Jacobi and, where blocks are wide or holes are, by the V-cycle."""
+    with system(cells, size, kind, threads, pool) as given:
+        rz, x = plain_steps(given, few_steps(size))
+        found, count = given.descend(given.begin(), 0.0, few_steps(size))
+        assert given.team.band.size == min(threads, cells[0])
+        assert count == few_steps(size)
+        assert found == pytest.approx(rz, rel=1e-8)
+        np.testing.assert_allclose(given._settle(), x, rtol=0, atol=1e-9 * np.abs(x).max())
 
 
 @pytest.mark.parametrize("kind", CELLS)
-@pytest.mark.parametrize(("cells", "size"), [pair for pair in SIZES if pair[0] != (3, 3)])
-def test_one_compiled_call_makes_the_same_iterations(cells, size, kind):
-    """By Jacobi; with a cycle it makes half a step more, and `test_equilibrium.py` compares results."""
-    piecewise = system_and_steps(cells, size, kind, steps=few_steps(size))
-    at_once = system(cells, size, kind)
-    rz, count = at_once.descend(at_once.begin(), 0.0, few_steps(size))
-    assert count == few_steps(size)
-    assert rz == pytest.approx(piecewise["rz"][-1], rel=1e-8)
-    np.testing.assert_allclose(at_once._settle(), piecewise["x"], rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", CELLS)
-@pytest.mark.parametrize(("cells", "size"), SIZES[:4])
-def test_what_is_foreseen_of_the_residual_is_what_it_turns_out_to_be(cells, size, kind, monkeypatch):
-    guesses = {}
-    for sure in (_cpu_descent.SURE, float("inf")):  # as it is; never foresee, always look
-        monkeypatch.setattr(_cpu_descent, "SURE", sure)
-        given = system(cells, size, kind)
-        given.hierarchy = None
-        guesses[sure] = iterate(given, 8)
-        assert given.ahead == np.isfinite(sure)
-    foreseen, computed = guesses.values()
-    np.testing.assert_allclose(foreseen, computed, rtol=1e-9)
+@pytest.mark.parametrize(("cells", "size"), SIZES)
+def test_a_team_builds_the_system_that_one_thread_builds(cells, size, kind, pool):
+    names, built = ("wv", "wh", "sd", "g", "s0", "inverse"), []
+    for threads in (1, 3):
+        with system(cells, size, kind, threads, pool) as given:
+            built.append([getattr(given, name).copy() for name in names])
+            if given.hierarchy:
+                levels = given.hierarchy.levels
+                built[-1] += [
+                    getattr(level, name).copy() for level in levels for name in (*names[:4], "isd", "inverse")
+                ]
+    for alone, together in zip(*built, strict=True):
+        np.testing.assert_array_equal(together, alone)
 
 
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("looks", [(), range(9), (2,), (3,), (3, 4, 6)])
-def test_a_solution_that_follows_every_second_direction_misses_none(kind, threads, looks, pool, monkeypatch):
-    """x, against the sum of all steps along all directions; in some iterations r is computed rather than foreseen."""
-    sure = _cpu_descent.SURE
-    for steps in range(1, 9):
-        given = system((6, 5), (48, 40), kind, threads, pool)
-        given.hierarchy = None
-        rz, beta, x, owed = given.begin(), 0.0, np.zeros((48, 40)), []
-        for number in range(steps):
-            monkeypatch.setattr(_cpu_descent, "SURE", float("inf") if number in looks else sure)
-            energy, rz = given.direction(beta, rz)
-            alpha = given.divide(rz, energy)
-            x += alpha * given.p[1:-1, BORDER:-BORDER]
-            new = given.step(alpha)
-            beta, rz = given.divide(new, rz), new
-            owed.append(given.owed)
-        assert any(owed) == (kind == "hard" and steps > 1 and len(looks) < 9)
+@pytest.mark.parametrize("sure", [1e-2, 0.3, float("inf")])  # as it is; look now and then; never foresee, always look
+@pytest.mark.parametrize("steps", range(1, 10))
+def test_what_is_foreseen_is_what_it_turns_out_to_be(kind, threads, sure, steps, pool):
+    """Of r, from which r'z and directions follow, and of x, which follows every second direction and misses none."""
+    given = system((6, 5), (48, 40), kind, threads, pool)
+    given.disband()  # or it would go on with what it knows
+    given.hierarchy, given.sure = None, sure
+    with given:
+        rz, x = plain_steps(given, steps)
+        assert given.descend(given.begin(), 0.0, steps)[0] == pytest.approx(rz, rel=1e-9)
+        assert bool(given.owed) <= (kind == "hard" and steps > 1 and np.isfinite(sure))
         np.testing.assert_allclose(given._settle(), x, rtol=0, atol=1e-12 * np.abs(x).max())
 
 
@@ -143,10 +141,8 @@ def test_a_solution_waits_only_where_the_direction_before_can_be_told():
 @pytest.mark.parametrize("kind", ["holes", "soft"])
 def test_what_the_cells_foresee_loses_no_digits_in_many_iterations(kind):
     given = system((24, 20), (96, 80), kind)
-    if given.cycles:
-        given.hierarchy = None
-    iterate(given, 60)
-    assert given.ahead
+    given.hierarchy = None
+    given.descend(given.begin(), 0.0, 60)
     coming = given.r - given.alpha * given.q
     blocks = given.measurement.blocks
     sums = np.add.reduceat(np.add.reduceat(given.g * coming, blocks.rows[:-1], 0), blocks.cols[:-1], 1)
@@ -160,7 +156,7 @@ def test_the_product_of_residual_and_cycle_is_known_before_the_way_up(kind):
     given = system((3, 3), (96, 96), kind)
     assert given.cycles
     rz = given.begin()
-    given.direction(0.0, rz)
+    _numba_joined._next_direction(given._state(), given._levels(), bands([(0, 3)])[0], True, 0.0, 0.0)
     z = given.p[1:-1, BORDER:-BORDER]
     assert (given.r * z).sum() == pytest.approx(rz, rel=1e-10)
 
@@ -173,8 +169,9 @@ def test_memory_of_earlier_images_does_not_matter(cells, size, threads, pool):
         given = system(cells, size, "hard", threads, pool)
         for image in (given.x, given.q, given.t, given.p[1:-1, BORDER:-BORDER]):
             image[:] = left
-        given.descend(given.begin(), 0.0, 4)
-        results.append(given._settle().copy())
+        with given:
+            given.descend(given.begin(), 0.0, 4)
+            results.append(given._settle().copy())
     np.testing.assert_array_equal(*results)
 
 
@@ -185,9 +182,10 @@ def test_without_an_iteration_nothing_moves(threads, pool):
     y = np.full((48, 40), 2.0)
     given.hold(y)
     given.x[:], given.p[1:-1, BORDER:-BORDER] = np.nan, np.nan
-    rz = given.linearise()
-    given.descend(rz, rz, 5)  # it is there already
-    given.retract()
+    with given:
+        rz = given.linearise()
+        given.descend(rz, rz, 5)  # it is there already
+        given.retract()
     np.testing.assert_array_equal(y, 2)
 
 
@@ -200,10 +198,11 @@ def test_a_newton_step_takes_all_of_the_solution(steps, threads, pool):
         given = system((6, 5), (48, 40), "hard", threads, pool, adjust="ratio")
         y = np.random.default_rng(1).random((48, 40)) + 1
         given.hold(y)
-        given.descend(given.linearise(), 0.0, steps)
-        assert bool(given.owed) == (steps == 3)  # beta is too small before
-        if finish:
-            given._settle()
-        given.retract()
+        with given:
+            given.descend(given.linearise(), 0.0, steps)
+            assert bool(given.owed) == (steps == 3)  # beta is too small before
+            if finish:
+                given._settle()
+            given.retract()
         results.append(y)
     np.testing.assert_allclose(*results, rtol=1e-13)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import _cpu_tiles, _numba_values, engine, solver
-from ._cpu_descent import Measurement
+from ._cpu_descent import ALL_MEASURED, Measurement
 from ._cpu_system import CpuSystem, block_sum
 from .coefficients import Coefficients
 from .constraint import Constraint
@@ -23,9 +23,12 @@ def solve(
     """Solve each image from `begin`. Returns values [N, H, W], and [N] iterations, residual, converged."""
     values = torch.from_numpy(np.array(begin.numpy(), order="C"))
     each, system = _systems(c, constraint, adjust)
-    count, residual, done = zip(
-        *each(lambda n: _solve_image(system(n), values[n].numpy(), tolerance, limit)), strict=True
-    )
+
+    def one(n: int) -> tuple[int, float, bool]:
+        with system(n) as image:
+            return _solve_image(image, values[n].numpy(), tolerance, limit)
+
+    count, residual, done = zip(*each(one), strict=True)
     return values, torch.tensor(count), torch.tensor(residual, dtype=values.dtype), torch.tensor(done)
 
 
@@ -40,7 +43,8 @@ def adjoint(
     def one(n: int) -> float:
         a = np.zeros_like(y[n].numpy())
         run = _ratio_adjoint if adjust == "ratio" else _shift_adjoint
-        left, out = run(system(n), y[n].numpy(), v[n].numpy(), a, tolerance, limit)
+        with system(n) as image:
+            left, out = run(image, y[n].numpy(), v[n].numpy(), a, tolerance, limit)
         flux[n].numpy()[:] = out
         _numba_values.edge_gradient(a, y[n].numpy(), vertical[n].numpy(), horizontal[n].numpy())
         return left
@@ -53,9 +57,8 @@ def misfit(values: Tensor, constraint: Constraint) -> tuple[Tensor, Tensor]:
     """Largest and mean |down(values) - source| over the measured cells of each image, in float64, [N]."""
     out = np.empty(constraint.source.shape)
     count = constraint.count.double().contiguous().numpy()
-    blank = np.zeros((1, 1), np.float32)
     for n, image in enumerate(values.detach().numpy()):
-        taken = blank if constraint.measured is None else constraint.measured[n].to(values.dtype).numpy()
+        taken = ALL_MEASURED if constraint.measured is None else constraint.measured[n].to(values.dtype).numpy()
         has = constraint.measured is not None
         _numba_values.cell_means(image, count[n], taken, has, constraint.blocks.rows, constraint.blocks.cols, out[n])
     used = count > 0
@@ -102,15 +105,16 @@ def _systems(
     measured = None if constraint.measured is None else constraint.measured.to(c.vertical.dtype).numpy()
     images, pixels = len(source), ch.shape[1] * cv.shape[2]
     pool, workers = engine.pool()
-    banded = pool is not None and images < workers and pixels >= engine.LARGE
+    threads = workers if pixels >= engine.LARGE else min(workers, 1 + pixels // engine.SHARE)
+    shared = pool is not None and images < workers and threads > 1
 
     def system(n: int) -> CpuSystem:
         slack = np.divide(1.0, weight[n], out=np.full_like(weight[n], np.inf), where=weight[n] > 0)
         m = Measurement(constraint.blocks, source[n], slack, count[n], None if measured is None else measured[n])
-        return CpuSystem(cv[n], ch[n], m, adjust, *((pool, workers) if banded else (None, 1)))
+        return CpuSystem(cv[n], ch[n], m, adjust, *((pool, threads) if shared else (None, 1)))
 
     def each(run: Callable[[int], Any]) -> list:
-        return [run(n) for n in range(images)] if banded else engine.each(run, images)
+        return [run(n) for n in range(images)] if shared else engine.each(run, images)
 
     return each, system
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import _numba, _numba_alone, _numba_loop, _numba_values, solver
+from . import _numba, _numba_joined, _numba_loop, _numba_values, solver
 from ._cpu_descent import CpuDescent
 from .blocks import Blocks
 
 STILL = 0.05  # a Newton system is kept until some pixel has changed by this share since it was built
-TINY = 1e-30  # stands for the diagonal of a pixel without any edge
 
 
 class CpuSystem(CpuDescent):
@@ -19,37 +18,14 @@ class CpuSystem(CpuDescent):
 
     def assemble(self, y: np.ndarray | None, newton: bool = False) -> None:
         """Weights c and g = m; at y, weights c y_p y_n and g = m y^2, and for `newton` also the right-hand side."""
-        m, scaled = self.measurement, y is not None
-        value = self.sd if y is None else y
-        share = float(np.finfo(self.sd.dtype).eps)
-        slack, right = self.slack, (m.source, m.slack, self.mu) if newton else None
+        self.y = self.y if y is None else y
+        self.slack_now[:] = self.slack
         if y is not None and self.soft.any():
-            slack = slack * self._slack_factor(y)
-        arrays = self.s0, self.inverse, self.wv, self.wh, self.sd, self.g
-        self._bands(
-            lambda lo, hi: _numba_alone.assemble(
-                self.cv, self.ch, *self.beyond, value, scaled, *m.compiled, share, TINY, m.count, slack, *arrays,
-                self.r, right, *self.parts, lo, hi,
-            )
-        )  # fmt: skip
-        if self.pool is not None:
-            self._bands(
-                lambda lo, hi: _numba_alone.assemble_beside(
-                    value, scaled, *m.compiled, slack, *arrays, *self.parts, lo, hi
-                )
-            )
+            self.slack_now *= self._slack_factor(y)
+        tile = any(side[0].any() for side in self.beyond)
+        self._act(_numba_joined.ASSEMBLE, y is not None, newton, tile)
         if self.hierarchy:
-            bands, tile = None if self.pool is None else self._bands, any(side[0].any() for side in self.beyond)
-            self.hierarchy.build(self.wv, self.wh, self.sd, self.g, slack, TINY, tile, bands)
-
-    def _newton_residual(self, y: np.ndarray) -> None:
-        m = self.measurement
-        self._bands(
-            lambda lo, hi: _numba.residual_ratio(
-                y, self.cv, self.ch, *self.beyond, self.sd, m.source, m.slack, m.count, *m.compiled, self.r, self.mu,
-                *self.parts, lo, hi,
-            )
-        )  # fmt: skip
+            self.hierarchy.build_across(self.wv, self.wh, self.sd, self.g, self.slack_now, tile)
 
     def _slack_factor(self, y: np.ndarray) -> np.ndarray:
         """What turns the slack of down(y) into that of sum(y^2 x), in soft cells."""
@@ -95,7 +71,7 @@ class CpuSystem(CpuDescent):
             self.shift_residual(self.y)
             return self.begin()
         if self.drift < STILL:
-            self._newton_residual(self.y)
+            self._act(_numba_joined.RESIDUAL)
         else:
             self.assemble(self.y, newton=True)
             self.drift = 0.0
@@ -104,16 +80,11 @@ class CpuSystem(CpuDescent):
     def retract(self) -> None:
         if self.fresh:
             self._settle()
-        m, (alpha, owed), (self.alpha, self.owed) = self.measurement, (self.alpha, self.owed), (0.0, 0.0)
+        (alpha, owed), (self.alpha, self.owed) = (self.alpha, self.owed), (0.0, 0.0)
         if not alpha + owed:  # p may be anything then
             self.p[:] = 0
-        steps = self._bands(
-            lambda lo, hi: _numba_values.retract_and_adjust(
-                self.y, self.x, self.p, self.r, alpha, owed, self.sd, self.relative, self.ratio, m.source, m.slack,
-                m.count, *m.compiled, *self.parts, lo, hi,
-            )
-        )  # fmt: skip
-        self.drift = self.drift + max(steps) if self.relative else float("inf")
+        largest = self._act(_numba_joined.RETRACT, alpha, owed, self.relative)[0]
+        self.drift = self.drift + largest if self.relative else float("inf")
 
     def halve(self, where: bool) -> None:
         if where:

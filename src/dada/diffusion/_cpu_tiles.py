@@ -116,6 +116,7 @@ def _each(system: CpuSystem, image: np.ndarray, target: float, limit: int, run: 
                 out[tile.core] = values[tile.inner]
             return count * part.r.size, bool(rz <= goal)
 
+        system.disband()
         done = [one(tile) for tile in parts] if system.pool is None else list(system.pool.map(one, parts))
         work += sum(count for count, _ in done)
         well = well and all(reached for _, reached in done)

@@ -8,14 +8,15 @@ block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import cycle, pairwise
 
 import numpy as np
 
-from . import _numba_alone, _numba_grids, _numba_levels, engine
+from . import _numba_grids
+from ._numba_joined import TINY
+from ._numba_levels import ACROSS, CELLS, WITHIN
 from ._numba_rows import LINE
 from .blocks import Blocks
 
@@ -28,9 +29,6 @@ OVER = 1.3
 # A V-cycle costs about 3.5 plain iterations. It pays where blocks are wide, or a region without hard cells is.
 WIDE = 24
 FIRST_GROUP = 4  # pixels a side, of the first grid in wide blocks: more iterations than with 2, of less time each
-
-# Kinds of grid: pixels paired within their block; one pixel for each cell; cells paired across blocks.
-WITHIN, CELLS, ACROSS = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,6 @@ class Hierarchy:
         self.sd, self.isd, self.g, self.r, self.t = (aligned(at[0], kind) for _ in range(5))
         self.inverse, self.kappa, self.s, self.multiplier = (np.zeros(at[3]) for _ in range(4))
         self.gain = np.zeros(self.cells[0] * self.cells[1])
-        self.starts_with_cells = self.grids[0].kind == CELLS
         self.packed = (
             self.wv, self.wh, self.sd, self.isd, self.g, self.r, self.t,
             self.inverse, self.kappa, self.s, self.multiplier, self.gain,
@@ -151,78 +148,19 @@ class Hierarchy:
         cells = (self.inverse, self.kappa, self.s, self.multiplier)
         return Level(wv, wh, sd, isd, g, r, t, *(a[cell : cell + h * w].reshape(h, w) for a in cells))
 
-    def build(
-        self,
-        wv: np.ndarray,
-        wh: np.ndarray,
-        sd: np.ndarray,
-        g: np.ndarray,
-        slack: np.ndarray,
-        floor: float,
-        tile: bool = False,
-        bands: Callable[[Callable[[int, int], None]], object] | None = None,
+    def build_across(
+        self, wv: np.ndarray, wh: np.ndarray, sd: np.ndarray, g: np.ndarray, slack: np.ndarray, tile: bool
     ) -> None:
-        """Fill all levels from the finest one, a `tile`'s or an image's; large ones in `bands` of block rows."""
-        fine, depth = (wv, wh, sd, g), 0
-        while bands and depth < len(self.grids) and self.in_bands(depth):
-            self._aggregate_in_bands(fine, depth, slack, floor, bands)
-            level = self.levels[depth]
-            fine, depth = (level.wv, level.wh, level.sd, level.g), depth + 1
-        if depth == len(self.grids):
-            return
-        parents = self.grids[depth].prow, self.grids[depth].pcol
-        if self.grids[-1].kind == WITHIN:
-            _numba_alone.build(
-                *fine, slack, tile, floor, *parents,
-                self.table[depth:], self.starts, self.wv, self.wh, self.sd, self.isd, self.g, self.inverse,
-            )  # fmt: skip
-            return
-        for level, grid in zip(self.levels[depth:], self.grids[depth:], strict=True):
-            if grid.kind == ACROSS:
-                _pair_cells(fine, grid, level)
-            else:
+        """Fill the levels across blocks, if there are, after those within (`_numba_joined`); given the finest one."""
+        fine = wv, wh, sd, g
+        for level, grid in zip(self.levels, self.grids, strict=True):
+            if grid.kind == CELLS:
                 out = (level.wv, level.wh, level.sd, level.isd, level.g)
-                _numba_grids.aggregate(*fine, grid.prow, grid.pcol, tile, floor, *out)
-                if grid.kind == CELLS:
-                    self.gain[:] = _free_cells(level, slack, floor).ravel()
-                else:
-                    _numba_grids.cell_inverse(level.g, slack, grid.rows, grid.cols, level.inverse)
+                _numba_grids.aggregate(*fine, grid.prow, grid.pcol, tile, TINY, *out)
+                self.gain[:] = _free_cells(level, slack, TINY).ravel()
+            elif grid.kind == ACROSS:
+                _pair_cells(fine, grid, level)
             fine = (level.wv, level.wh, level.sd, level.g)
-
-    def in_bands(self, depth: int) -> bool:
-        """Whether a level is worth several threads, and its rows can be parted as those of the image."""
-        return self.grids[depth].kind == WITHIN and self.levels[depth].r.size >= engine.LARGE
-
-    def _aggregate_in_bands(
-        self,
-        fine: tuple,
-        depth: int,
-        slack: np.ndarray,
-        floor: float,
-        bands: Callable[[Callable[[int, int], None]], object],
-    ) -> None:
-        level, grid = self.levels[depth], self.grids[depth]
-        rows, weights = grid.rows, (level.wv, level.wh)
-        bands(
-            lambda lo, hi: _numba_grids.gather(
-                *fine, grid.prow, grid.pcol, False, *weights, level.g, rows[lo], rows[hi]
-            )
-        )  # fmt: skip
-        bands(
-            lambda lo, hi: _numba_grids.diagonal(
-                *weights, floor, level.sd, level.isd, level.g, rows[lo], rows[hi]
-            )
-        )  # fmt: skip
-        bands(lambda lo, hi: _numba_grids.scale(*weights, level.isd, rows[lo], rows[hi]))
-        _numba_grids.cell_inverse(level.g, slack, rows, grid.cols, level.inverse)
-
-    def run(self, depth: int) -> np.ndarray:
-        """Run the cycle on r of a level; leave the correction in its t and return the multiplier it brings, [h, w]."""
-        _numba_levels.cycle(self.table[depth:], self.starts, *self.packed, OMEGA, self.over)
-        level = self.levels[depth]
-        if self.grids[depth].kind == CELLS:
-            return self.gain.reshape(self.cells) * level.t * level.isd
-        return level.multiplier
 
 
 _places = cycle(range(0, PAGE, 5 * LINE))  # where in a page the next ones begin

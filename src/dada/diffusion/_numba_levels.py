@@ -11,6 +11,10 @@ import numpy as np
 
 from ._numba_descent import advance, cell_step, few, inner_rows, move, multiply, update
 from ._numba_rows import BORDER, aligned, arrays_apart, block_products, bordered, compiled, expand, reduce
+from ._numba_team import agree, meet
+
+# Kinds of grid: pixels paired within their block; one pixel for each cell; cells paired across blocks.
+WITHIN, CELLS, ACROSS = 0, 1, 2
 
 
 @compiled
@@ -238,29 +242,38 @@ def multiply_beside(g, along, loose, wv, wh, p, q, rows, cols, lo, hi):
 
 
 @compiled
-def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier, gain, omega, over):
-    """One V-cycle on the packed levels: from r of the first of them to its correction, left in its t.
+def cycle(band, table, starts, packed, brought, omega, over):
+    """One V-cycle on the packed levels: from r of the first of them to its correction, left in its t. Returns r't.
 
     table[l] = H, W, h, w, then offsets of: pixels, wv, wh, cells, rows, cols, groups of rows and of columns for the
-    next level, and last the kind of grid (_levels.py). The multiplier that comes with the correction of the first
-    level is left in the first cells of `multiplier`.
+    next level, and last the kind of grid. The multiplier that comes with the correction is left in `brought`.
+    Grids within blocks are shared by all threads, each on the block rows of its band; the small ones across blocks are
+    the first thread's alone.
     """
-    arrays_apart()
+    wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier, gain = packed
     last = table.shape[0] - 1
     for level in range(table.shape[0]):
-        H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
+        H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, kind = table[level]
+        lo, hi = (band.lo, band.hi) if kind == WITHIN else (0, h)
+        if kind != WITHIN:
+            if level > 0 and table[level - 1, 12] == WITHIN:
+                meet(band)
+            if band.me != 0:
+                break
         r_l = r[pixel : pixel + H * W].reshape(H, W)
         g_l = g[pixel : pixel + H * W].reshape(H, W)
         s_l = s[cell : cell + h * w].reshape(h, w)
         k_l = kappa[cell : cell + h * w].reshape(h, w)
         i_l = inverse[cell : cell + h * w].reshape(h, w)
         rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
-        cell_kappa(r_l, g_l, s_l, i_l, k_l, rows, cols, 0, h)
+        cell_kappa(r_l, g_l, s_l, i_l, k_l, rows, cols, lo, hi)
         if level == last:
             t_l = t[pixel : pixel + H * W].reshape(H, W)
             m_l = multiplier[cell : cell + h * w].reshape(h, w)
-            _single_smoothing(r_l, g_l, k_l, omega, rows, cols, t_l, m_l)
+            _single_smoothing(r_l, g_l, k_l, omega, rows, cols, t_l, m_l, lo, hi)
             break
+        if kind == WITHIN:
+            meet(band)
         Hc, Wc, pixel_c = table[level + 1, 0], table[level + 1, 1], table[level + 1, 4]
         restrict(
             r_l,
@@ -276,11 +289,16 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
             starts[at_pcol : at_pcol + Wc + 1],
             r[pixel_c : pixel_c + Hc * Wc].reshape(Hc, Wc),
             isd[pixel_c : pixel_c + Hc * Wc].reshape(Hc, Wc),
-            0,
-            h,
+            lo,
+            hi,
         )
     for level in range(last - 1, -1, -1):
-        H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, _ = table[level]
+        H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, kind = table[level]
+        lo, hi = (band.lo, band.hi) if kind == WITHIN else (0, h)
+        if kind == WITHIN:
+            meet(band)
+        elif band.me != 0:
+            continue
         Hc, Wc, pixel_c, cell_c = (
             table[level + 1, 0],
             table[level + 1, 1],
@@ -295,13 +313,13 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
         m_l = multiplier[cell : cell + h * w].reshape(h, w)
         rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
         extra = np.zeros((h, w))
-        if table[level + 1, 12] == 1:  # one pixel for each cell of this level
-            for i in range(h):
+        if table[level + 1, 12] == CELLS:  # one pixel for each cell of this level
+            for i in range(lo, hi):
                 for j in range(w):
                     at = i * w + j
                     extra[i, j] = gain[at] * t[pixel_c + at] * isd[pixel_c + at]
-        elif table[level + 1, 12] == 0:  # the same blocks
-            extra[:] = multiplier[cell_c : cell_c + h * w].reshape(h, w)
+        elif table[level + 1, 12] == WITHIN:  # the same blocks
+            extra[lo:hi] = multiplier[cell_c : cell_c + h * w].reshape(h, w)[lo:hi]
         prolong(
             r[pixel : pixel + H * W].reshape(H, W),
             g_l,
@@ -321,33 +339,29 @@ def cycle(table, starts, wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier
             t_l,
             0,
             s_l,
-            0,
-            h,
+            lo,
+            hi,
         )
         last_kappa = np.empty((h, w))
-        post_cells(s_l, i_l, k_l, extra, omega, over, last_kappa, m_l, 0, h)
-        take_out(t_l, g_l, last_kappa, rows, cols, 0, h)
-
-
-@compiled
-def below(r, t, isd, extra, cells_first, omega, over, table, starts, packed):
-    """What the coarser grids make of r of their first one, left in t, with its multiplier in `extra`. Returns r't."""
-    wv, wh, sd, all_isd, g, all_r, all_t, inverse, kappa, s, multiplier, gain = packed
-    cycle(table, starts, wv, wh, sd, all_isd, g, all_r, all_t, inverse, kappa, s, multiplier, gain, omega, over)
-    h, w = extra.shape
-    for i in range(h):
+        post_cells(s_l, i_l, k_l, extra, omega, over, last_kappa, m_l, lo, hi)
+        take_out(t_l, g_l, last_kappa, rows, cols, lo, hi)
+    H, W, w, pixel, at_rows = table[0, 0], table[0, 1], brought.shape[1], table[0, 4], table[0, 8]
+    if table[0, 12] == CELLS:
+        meet(band)
+    for i in range(band.lo, band.hi):
         for j in range(w):
             at = i * w + j
-            extra[i, j] = gain[at] * t[i, j] * isd[i, j] if cells_first else multiplier[at]
-    return dot(r, t)
+            brought[i, j] = gain[at] * t[at] * isd[at] if table[0, 12] == CELLS else multiplier[at]
+    r_l, t_l = r[pixel : pixel + H * W].reshape(H, W), t[pixel : pixel + H * W].reshape(H, W)
+    return agree(band, dot(r_l, t_l, starts[at_rows + band.lo], starts[at_rows + band.hi]), 0.0, 0.0)[0]
 
 
 @compiled
-def dot(a, b):
-    """Sum of the products of two images, row by row."""
+def dot(a, b, lo, hi):
+    """Sum of the products of rows lo..hi of two images, row by row."""
     arrays_apart()
     out = 0.0
-    for i in range(a.shape[0]):
+    for i in range(lo, hi):
         part = a.dtype.type(0)
         for j in range(a.shape[1]):
             part += a[i, j] * b[i, j]
@@ -378,13 +392,13 @@ def take_out(t, g, kappa, rows, cols, lo, hi):
 
 
 @compiled
-def _single_smoothing(r, g, kappa, omega, rows, cols, t, multiplier):
-    """The coarsest level: one smoothing step from zero."""
+def _single_smoothing(r, g, kappa, omega, rows, cols, t, multiplier, lo, hi):
+    """The coarsest level: one smoothing step from zero, of block rows lo..hi."""
     arrays_apart()
     W = r.shape[1]
     om = r.dtype.type(omega)
     take = aligned(W, r.dtype)
-    for block in range(kappa.shape[0]):
+    for block in range(lo, hi):
         expand(kappa, block, cols, take)
         for cell in range(kappa.shape[1]):
             multiplier[block, cell] = omega * kappa[block, cell]

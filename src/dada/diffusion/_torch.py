@@ -84,7 +84,7 @@ class TorchSystem:
 
     def half_step(self, rz: Tensor, beta: Tensor) -> None:
         if self.cycles:
-            alpha = self.divide(rz, self.direction(beta, rz)[0])
+            alpha = self.divide(rz, self.direction(beta))
             self.x = self.x + torch.where(rz > 0, alpha, 0.0)[:, None, None] * self.p
 
     def step(self, alpha: Tensor) -> Tensor:
@@ -135,11 +135,11 @@ class TorchSystem:
         last = OMEGA * level.kappa(left)
         return z + OMEGA * left - level.times_g(last), kappa + extra + last
 
-    def direction(self, beta: Tensor, rz: Tensor) -> tuple[Tensor, Tensor]:
+    def direction(self, beta: Tensor) -> Tensor:
         level, b = self.levels[0], beta[:, None, None]
         self.p = self.z + b * self.p
         self.q = level.apply(self.z) + level.times_g(self.multiplier) + b * self.q
-        return (self.p * self.q).sum((1, 2)), rz
+        return (self.p * self.q).sum((1, 2))
 
     @staticmethod
     def divide(a: Tensor, b: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ On the CPU no torch operation touches a whole image: its thread pool would wait 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -16,13 +17,19 @@ import torch
 
 T = TypeVar("T")
 
-# Below this many pixels a second thread costs more than it brings.
-LARGE = 1 << 19
+LARGE = 1 << 19  # pixels from which threads pay even if they must be woken for every pass
+SHARE = 1 << 14  # pixels for each further thread of a team: with fewer, they would wait more than work
 
 
 @lru_cache(maxsize=4)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="dada")
+
+
+@lru_cache(maxsize=4)
+def one_team(pool: ThreadPoolExecutor) -> threading.Lock:
+    """Held by the one team that uses the threads of this executor."""
+    return threading.Lock()
 
 
 def pool() -> tuple[ThreadPoolExecutor | None, int]:

@@ -68,36 +68,9 @@ Scalar = Any  # a float for one image, a tensor [N] for a batch: the algorithms 
 Approach = Callable[[Any, Scalar], tuple[int, bool]]
 
 
-class Descent(Protocol):
-    """The state of conjugate gradients on a saddle system: compiled, for one image (_cpu_descent.py), or torch."""
+class Scalars(Protocol):
+    """What is done with the numbers of one image, or of each of a batch."""
 
-    @property
-    def cycles(self) -> bool:
-        """Whether there is a V-cycle, and so a `half_step` that does something."""
-        ...
-
-    # -- conjugate gradients
-    def begin(self) -> Scalar:
-        """Set x = 0 and the search direction to none; return r'z."""
-        ...
-
-    def direction(self, beta: Scalar, rz: Scalar) -> tuple[Scalar, Scalar]:
-        """Take the next search direction; return p'Kp, and `rz`, or the same r'z better known by now."""
-        ...
-
-    def step(self, alpha: Scalar) -> Scalar:
-        """Move along it; return the new r'z, computed or foreseen."""
-        ...
-
-    def half_step(self, rz: Scalar, beta: Scalar) -> None:
-        """Move along one more direction where that costs little beside a V-cycle; the new r'z is not computed."""
-        ...
-
-    def descend(self, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
-        """What `conjugate_gradients` does, by it or in one compiled call."""
-        ...
-
-    # -- scalars
     def divide(self, a: Scalar, b: Scalar) -> Scalar:
         """Return a / b, and 0 where b is not positive."""
         ...
@@ -113,8 +86,38 @@ class Descent(Protocol):
         ...
 
 
-class System(Descent, Protocol):
-    """A saddle system, what it is built of, and what becomes of its solution."""
+class Descent(Scalars, Protocol):
+    """The state of conjugate gradients on a saddle system."""
+
+    def direction(self, beta: Scalar) -> Scalar:
+        """Take the next search direction; return p'Kp."""
+        ...
+
+    def step(self, alpha: Scalar) -> Scalar:
+        """Move along it; return the new r'z."""
+        ...
+
+    def half_step(self, rz: Scalar, beta: Scalar) -> None:
+        """Move along one more direction where that costs little beside a V-cycle; the new r'z is not computed."""
+        ...
+
+
+class System(Scalars, Protocol):
+    """A saddle system, what it is built of, and what becomes of its solution: compiled (_cpu_system.py), or torch."""
+
+    # -- conjugate gradients
+    @property
+    def cycles(self) -> bool:
+        """Whether there is a V-cycle, and so half a step more at the end."""
+        ...
+
+    def begin(self) -> Scalar:
+        """Set x = 0 and the search direction to none; return r'z."""
+        ...
+
+    def descend(self, rz: Scalar, target: Scalar, limit: int) -> tuple[Scalar, Scalar]:
+        """What `conjugate_gradients` does, by it or in one compiled call."""
+        ...
 
     # -- shift
     def assemble(self, y: Any) -> None:
@@ -180,8 +183,7 @@ def conjugate_gradients(system: Descent, rz: Scalar, target: Scalar, limit: int)
         active = rz > target
         if not system.any(active):
             break
-        energy, rz = system.direction(beta, rz)
-        new = system.step(system.divide(rz, energy) * active)
+        new = system.step(system.divide(rz, system.direction(beta)) * active)
         count = count + active
         beta = system.divide(new, rz) * active
         rz = new
