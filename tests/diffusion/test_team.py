@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from dada.diffusion import Coefficients, _cpu_team, _numba_joined, down, engine, equilibrium
-from dada.diffusion._numba_team import agree, bands, largest
+from dada.diffusion import Coefficients, _cpu_team, _numba_joined, _numba_team, down, engine, equilibrium
+from dada.diffusion._numba_team import agree, bands, page, put
 
 from .problems import random_mask, random_problem, random_weight
-from .test_passes import system
+from .test_passes import insist, system
 
 MODES = ["ratio", "shift"]
 
@@ -20,6 +20,7 @@ MODES = ["ratio", "shift"]
 def threads(monkeypatch):
     """Three threads, for images of any size."""
     monkeypatch.setattr(engine, "SHARE", 1)
+    monkeypatch.setattr(_numba_team, "QUICK", 0)  # tests may share their cores
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield engine.pool()[0]
@@ -27,15 +28,16 @@ def threads(monkeypatch):
 
 
 @pytest.fixture
-def teams(monkeypatch):
-    """The sizes of the teams that worked."""
-    sizes, make = [], _cpu_team.Team.__init__
+def tasks(monkeypatch):
+    """The number of threads of each task that was done."""
+    sizes, work = [], _numba_joined.work
 
-    def made(self, *given):
-        make(self, *given)
-        sizes.append(self.band.size)
+    def counted(state, levels, band):
+        if band.me == 0:
+            sizes.append(band.size)
+        return work(state, levels, band)
 
-    monkeypatch.setattr(_cpu_team.Team, "__init__", made)
+    monkeypatch.setattr(_numba_joined, "work", counted)
     return sizes
 
 
@@ -51,50 +53,75 @@ def solve(adjust, size, cells, **options):
 @pytest.mark.parametrize("adjust", MODES)
 @pytest.mark.parametrize("given", [(), ("mask",), ("weight",), ("mask", "weight")])
 @pytest.mark.parametrize(("size", "cells"), [((96, 80), (24, 20)), ((97, 83), (11, 9)), ((128, 96), (4, 3))])
-def test_a_team_finds_what_one_thread_finds(adjust, given, size, cells, threads, teams):
+def test_a_team_finds_what_one_thread_finds(adjust, given, size, cells, threads, tasks, monkeypatch):
+    """To the last digit, whether threads come or not; and with another number of threads, but for rounding."""
     source, _ = random_problem(size, cells, low=1.0)
     made = {"mask": random_mask, "weight": random_weight}
     options = {name: made[name](source.shape) for name in given}
-    together, gradients = solve(adjust, size, cells, **options)
-    assert set(teams) == {3}
+    results = []
+    for come in (True, False):
+        with monkeypatch.context() as patch:
+            insist(patch, come)
+            results.append(solve(adjust, size, cells, **options))
+            assert set(tasks) == {3 if come else 1}
+            tasks.clear()
+    (together, gradients), (alone, same) = results
+    assert torch.equal(together.values, alone.values)
+    assert all(map(torch.equal, gradients, same))
     torch.set_num_threads(1)
-    alone, same = solve(adjust, size, cells, **options)
+    single, similar = solve(adjust, size, cells, **options)
     assert together.converged.all()
-    assert abs(together.iterations - alone.iterations) <= 0.05 * alone.iterations  # sums are rounded in another order
-    torch.testing.assert_close(together.values, alone.values, rtol=0, atol=1e-8)
-    for a, b in zip(gradients, same, strict=True):
+    assert abs(together.iterations - single.iterations) <= 0.05 * single.iterations  # sums are rounded in another order
+    torch.testing.assert_close(together.values, single.values, rtol=0, atol=1e-8)
+    for a, b in zip(gradients, similar, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6 * b.abs().max().item())
     if not given:
         torch.testing.assert_close(down(together.values, cells), source, rtol=0, atol=1e-13)
 
 
-def test_a_team_finds_the_same_each_time(threads):
+def test_threads_that_come_late_change_nothing(threads, tasks):
+    """As they come: some tasks are done alone, the others together."""
     source, c = random_problem((128, 96), (4, 3), dtype=torch.float32)
+    gate = threading.Event()
     first = equilibrium(source, c).values
-    for _ in range(5):
-        assert torch.equal(equilibrium(source, c).values, first)
+    tasks.clear()
+    for seconds in (0.0, 1e-3, 3e-3, 1e-2, 1.0):
+        busy = [threads.submit(gate.wait, seconds) for _ in range(3)]
+        for _ in range(3):
+            assert torch.equal(equilibrium(source, c).values, first)
+        for done in busy:
+            done.result()
+    assert 1 in tasks
 
 
-def test_small_images_are_one_thread_s(threads, teams, monkeypatch):
-    monkeypatch.undo()
-    torch.set_num_threads(3)
-    source, c = random_problem((64, 64), (8, 8))
-    sizes, make = [], _cpu_team.bands
-    monkeypatch.setattr(_cpu_team, "bands", lambda pairs: sizes.append(len(pairs)) or make(pairs))
-    equilibrium(source, c)
-    assert set(sizes) == {1}
+def test_small_images_are_one_thread_s(threads, monkeypatch):
+    made = []
+    monkeypatch.setattr(engine, "SHARE", 1 << 14)
+    kept = _cpu_team.bands
+    monkeypatch.setattr(_cpu_team, "bands", lambda edges, *more: made.append(len(edges) - 1) or kept(edges, *more))
+    for size, parts in ((64, 1), (127, 1), (128, 2), (256, 3)):
+        made.clear()
+        equilibrium(*random_problem((size, size), (8, 8)))
+        assert set(made) == {parts}
 
 
-def test_threads_agree_on_sums_and_on_the_largest():
-    team = bands([(0, 1), (1, 2), (2, 3)])
+def test_threads_agree_on_sums():
+    edges = np.arange(4)
+    team, (alone,) = bands(edges, 3), bands(edges, 1)
 
-    def part(band) -> list[tuple]:
-        return [(*agree(band, float(k), band.me * 0.1, 1.0), largest(band, float(k * band.me))) for k in range(500)]
+    def sums(band) -> list[tuple]:
+        out = []
+        for k in range(500):
+            numbers = page(band)
+            for part in range(band.first, band.last):
+                put(numbers, part, float(k), part * 0.1, 1.0)
+            out.append(agree(band, numbers))
+        return out
 
     with ThreadPoolExecutor(3) as pool:
-        results = list(pool.map(part, team))
-    assert results[0] == results[1] == results[2]
-    assert results[0][7] == (21.0, pytest.approx(0.3), 3.0, 14.0)
+        results = list(pool.map(sums, team))
+    assert results[0] == results[1] == results[2] == sums(alone)
+    assert results[0][7] == (21.0, pytest.approx(0.3), 3.0)
 
 
 def test_nobody_is_kept_when_a_solve_ends(threads):
@@ -108,7 +135,7 @@ def test_nobody_is_kept_when_a_solve_ends(threads):
         done.result()
 
 
-def test_while_threads_are_busy_one_goes_on_alone(threads, teams):
+def test_while_threads_are_busy_one_goes_on_alone(threads, tasks):
     gate = threading.Event()
     busy = [threads.submit(gate.wait, 60) for _ in range(3)]
     source, c = random_problem((96, 80), (24, 20))
@@ -118,7 +145,7 @@ def test_while_threads_are_busy_one_goes_on_alone(threads, teams):
         gate.set()
     for done in busy:
         done.result()
-    assert set(teams) == {1}
+    assert set(tasks) == {1}
     assert solution.converged.all()
     assert threads.submit(lambda: 1).result() == 1  # nothing else waits there
 
@@ -141,7 +168,7 @@ def test_two_teams_do_not_wait_for_each_other_s_threads(threads):
         assert not caller.is_alive()
     for n, values in found.items():
         for value in values:
-            torch.testing.assert_close(value, true[n], rtol=0, atol=1e-3)
+            assert torch.equal(value, true[n])
 
 
 @pytest.mark.parametrize("who", [0, 1, 2])
@@ -155,6 +182,7 @@ def test_a_thread_that_fails_lets_the_others_go(who, threads, monkeypatch):
 
     source, c = random_problem((96, 80), (24, 20))
     monkeypatch.setattr(_numba_joined, "work", fail)
+    insist(monkeypatch)
     with pytest.raises(MemoryError, match=f"thread {who}"):
         equilibrium(source, c)
     monkeypatch.undo()

@@ -125,11 +125,14 @@ def _solve_image(system: CpuSystem, y: np.ndarray, tolerance: float, limit: int)
     used = given.count > 0
     centre = 0.0
     if system.ratio:
+        system.y = y
+        system.call()
         np.maximum(y, y.dtype.type(0.01 * given.source[used].min()), out=y)  # a float64 would turn y to it and back
     else:  # L ignores a constant; without it, more digits are left for what varies
         centre = float(given.source[used].mean())
-        y -= y.dtype.type(centre)
         system.measurement = replace(given, source=np.where(used, given.source - centre, 0))
+        system.call()
+        y -= y.dtype.type(centre)
     system.adjust(y, soft_too=True)  # the correction of `shift` starts without misfit
     reference = system.nearest_energy() or _energy(system, y)
     # what the rounding of y alone leaves

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import is_not
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 from . import _numba_joined, _numba_values, engine
 from ._cpu_team import Team
 from ._levels import OMEGA, Hierarchy, aligned, enlargement, worth_it
-from ._numba_joined import SURE, Levels, State
+from ._numba_joined import PAUSED, SURE, Levels, State
 from ._numba_rows import BORDER
 from .blocks import Blocks
 
@@ -42,6 +41,7 @@ class Measurement:
 
 _memory = threading.local()  # what the last images used: fresh memory costs as much as five iterations
 KEPT_PIXELS = 1 << 18
+PATIENCE = 2e-3  # seconds to wait for threads that share a large image: a task takes longer than that
 KEPT_HIERARCHIES = 32
 
 
@@ -75,7 +75,12 @@ def _scratch(H: int, W: int, kind: np.dtype) -> list[np.ndarray]:
 
 
 class CpuDescent:
-    """The arrays of one image, and what solves the system they hold; `CpuSystem` fills them."""
+    """The arrays of one image, and what solves the system they hold; `CpuSystem` fills them.
+
+    Its threads stay with it: use it in a `with`, at the end of which they go.
+    """
+
+    team: Team | None = None
 
     def __init__(
         self,
@@ -93,8 +98,8 @@ class CpuDescent:
         self.parts = blocks.rows, blocks.cols
         self.large = H * W >= engine.LARGE
         bands = min(threads, self.cells[0])
-        self.pairs = list(pairwise(self.cells[0] * band // bands for band in range(bands + 1)))
-        self.pool = pool if len(self.pairs) > 1 else None
+        self.edges = self.cells[0] * np.arange(bands + 1) // bands
+        self.pool = pool if bands > 1 else None
         kind = cv.dtype
         self.beyond = np.zeros((2, 2, W), kind), np.zeros((2, 2, H), kind)  # `_numba.flow_row`; of a tile: not zero
         self.wv, self.wh, self.p, self.sd, self.g, self.x, self.r, self.q, self.t = _scratch(H, W, kind)
@@ -102,9 +107,9 @@ class CpuDescent:
             np.empty(self.cells) for _ in range(7)
         )
         self.alpha, self.owed, self.eps, self.sure = 0.0, 0.0, float(np.finfo(kind).eps), SURE
+        self.saved = np.zeros(8)
         self.mu, self.inverse, self.slack_now = (np.empty(self.cells) for _ in range(3))
         self.y = self.sd  # the present state of `ratio`; anything as long as there is none
-        self.team: Team | None = None
         self.team_given: tuple = ()
         self.hard = hard = (measurement.slack == 0) & (measurement.count > 0)
         self.loose = not bool(hard.all())
@@ -125,25 +130,33 @@ class CpuDescent:
         if self.pool is None or not self.large:
             return [run(0, self.cells[0])]
         self.disband()
-        return list(self.pool.map(lambda pair: run(*pair), self.pairs))
+        return list(self.pool.map(run, self.edges[:-1], self.edges[1:]))
 
     def _rows(self, run: Callable[[int, int], Any]) -> list:
         """Run on each band of pixel rows."""
         rows = self.parts[0]
         return self._bands(lambda lo, hi: run(rows[lo], rows[hi]))
 
-    def _act(self, task: int, *numbers: float) -> tuple[float, float, float, float]:
-        """Do one of the tasks of `_numba_joined`, in threads where there are: they stay until `disband`."""
+    def call(self) -> Team:
+        """Call the threads of the team, if it has not been: they come while other things are done, and stay."""
         given = self.measurement, self.hierarchy, self.beyond, self.y  # all other arrays stay the same
         if self.team is None or any(map(is_not, given, self.team_given)):
             self.disband()
-            self.team, self.team_given = Team(self.pool, self.pairs, self._state(), self._levels()), given
-        return self.team.act(task, *numbers)
+            patience = PATIENCE if self.large else 0.0
+            self.team, self.team_given = Team(self.pool, self.edges, self._state(), self._levels(), patience), given
+        return self.team
+
+    def _act(self, task: int, *numbers: float) -> tuple[float, float, float, float]:
+        """Do one of the tasks of `_numba_joined`."""
+        return self.call().act(task, *numbers)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.disband()
+
+    def __del__(self) -> None:
         self.disband()
 
     def disband(self) -> None:
@@ -163,7 +176,10 @@ class CpuDescent:
         return self.hierarchy is not None
 
     def descend(self, rz: float, target: float, limit: int) -> tuple[float, int]:
-        rz, count, self.alpha, self.owed = self._act(_numba_joined.DESCEND, rz, float(target), limit)
+        resume, count = False, PAUSED
+        while count == PAUSED:  # go on with the threads that have come meanwhile
+            rz, count, self.alpha, self.owed = self._act(_numba_joined.DESCEND, rz, float(target), limit, resume)
+            resume = True
         self.fresh = count == 0
         return rz, int(count)
 
@@ -173,7 +189,7 @@ class CpuDescent:
             self.r, self.g, self.wv, self.wh, self.sd, self.p, self.x, self.q, self.t, self.s0, self.s1, self.gq,
             self.kappa, self.fold, self.multiplier, self.along, self.inverse, self.hard, self.loose, *self.parts,
             self.cv, self.ch, *self.beyond, self.y, m.source, m.slack, self.slack_now,
-            m.count, *m.compiled, self.mu, self.ratio, OMEGA, self.eps, self.sure,
+            m.count, *m.compiled, self.mu, self.ratio, OMEGA, self.saved, self.eps, self.sure,
         )  # fmt: skip
 
     def _levels(self) -> Levels | None:

@@ -15,7 +15,7 @@ from ._numba_descent import cell_step, foresee, owe, sweep, sweep_beside, update
 from ._numba_grids import diagonal, gather, invert_cells, scale
 from ._numba_levels import WITHIN, cycle, multiply_beside, prolong_and_move, restrict_beside, update_and_restrict
 from ._numba_rows import block_products, compiled
-from ._numba_team import agree, largest, meet
+from ._numba_team import agree, find_core, meet, others_wait, page, put
 from ._numba_values import add_scaled, retract_and_adjust
 
 NEAR = 32  # rows of an image at a time, which the second level of a cache holds
@@ -24,6 +24,7 @@ TINY = 1e-30  # stands for the diagonal of a pixel without any edge
 
 # What a leader may want done, the first of `Band.words`.
 LEAVE, ASSEMBLE, RESIDUAL, BEGIN, DESCEND, RETRACT = range(6)
+PAUSED = -1.0  # iterations of a `descend` that is not at its end
 
 
 class State(NamedTuple):
@@ -64,6 +65,7 @@ class State(NamedTuple):
     mu: np.ndarray
     ratio: bool
     omega: float
+    saved: np.ndarray  # [8]: where conjugate gradients were when they paused
     eps: float  # of numbers of its kind
     sure: float  # the least r'z, as a share of what cancels in it, that is taken as foreseen
 
@@ -91,7 +93,9 @@ def work(state, levels, band):
 
     Returns up to four numbers. (One function for all, as each function is compiled with all that it calls.)
     """
-    s, words = state, band.words
+    s, words, lo, hi = state, band.words, band.edges[band.first], band.edges[band.last]
+    if band.me != 0:
+        find_core(band)
     meet(band)
     while words[0] != LEAVE:
         out = (0.0, 0.0, 0.0, 0.0)
@@ -100,21 +104,31 @@ def work(state, levels, band):
         elif words[0] == RESIDUAL:
             residual_ratio(
                 s.y, s.cv, s.ch, s.ends, s.sides, s.sd, s.source, s.firmness, s.pixels, s.measured, s.has_measured,
-                s.r, s.mu, s.rows, s.cols, band.lo, band.hi,
+                s.r, s.mu, s.rows, s.cols, lo, hi,
             )  # fmt: skip
         elif words[0] == RETRACT:
-            most = retract_and_adjust(
-                s.y, s.x, s.p, s.r, words[1], words[2], s.sd, words[3] != 0, s.ratio, s.source, s.firmness, s.pixels,
-                s.measured, s.has_measured, s.rows, s.cols, band.lo, band.hi,
-            )  # fmt: skip
-            out = (largest(band, float(most)), 0.0, 0.0, 0.0)
+            out = (_retract(state, band, words[1], words[2], words[3] != 0), 0.0, 0.0, 0.0)
         else:
-            out = descend(state, levels, band, words[0] == BEGIN, words[1], words[2], int(words[3]))
+            out = descend(state, levels, band, words[0] == BEGIN, words[1], words[2], int(words[3]), words[4] != 0)
         meet(band)
         if band.me == 0:
             return out
         meet(band)
     return (0.0, 0.0, 0.0, 0.0)
+
+
+@compiled
+def _retract(state, band, alpha, owed, relative):
+    """`retract_and_adjust`; returns the largest change in all parts."""
+    s, changes = state, page(band)
+    for part in range(band.first, band.last):
+        change = retract_and_adjust(
+            s.y, s.x, s.p, s.r, alpha, owed, s.sd, relative, s.ratio, s.source, s.firmness, s.pixels, s.measured,
+            s.has_measured, s.rows, s.cols, band.edges[part], band.edges[part + 1],
+        )  # fmt: skip
+        put(changes, part, float(change), 0.0, 0.0)
+    meet(band)
+    return changes[:, 0].max()
 
 
 @compiled
@@ -124,7 +138,7 @@ def _assemble(state, levels, band, scaled, newton, tile):
     All passes over a few block rows are made while these are near. The last block row of a band must wait: the edges
     below a row need the diagonal of the next.
     """
-    s, lo, hi = state, band.lo, band.hi
+    s, lo, hi = state, band.edges[band.first], band.edges[band.last]
     done, end = lo, hi if hi == s.pixels.shape[0] else hi - 1
     some = max(1, NEAR * s.pixels.shape[0] // s.sd.shape[0])
     for at in range(lo, hi, some):
@@ -172,14 +186,15 @@ def _build(state, levels, band, tile):
         g_l = c_g[pixel : pixel + H * W].reshape(H, W)
         i_l = c_inverse[cell : cell + h * w].reshape(h, w)
         rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
-        first, end = rows[band.lo], rows[band.hi]
+        lo, hi = band.edges[band.first], band.edges[band.last]
+        first, end = rows[lo], rows[hi]
         gather(wv, wh, sd, g, prow, pcol, tile, wv_l, wh_l, g_l, first, end)
         meet(band)
         diagonal(wv_l, wh_l, TINY, sd_l, isd_l, g_l, first, end)
         meet(band)
         scale(wv_l, wh_l, isd_l, first, end)
-        block_products(g_l, g_l, rows, cols, i_l, band.lo, band.hi)
-        invert_cells(state.slack, i_l, i_l, band.lo, band.hi)
+        block_products(g_l, g_l, rows, cols, i_l, lo, hi)
+        invert_cells(state.slack, i_l, i_l, lo, hi)
         wv, wh, sd, g = wv_l, wh_l, sd_l, g_l
         if level + 1 < table.shape[0]:
             prow = starts[at_prow : at_prow + table[level + 1, 0] + 1]
@@ -193,27 +208,35 @@ def precondition(state, levels, band, alpha):
     By Jacobi where `levels` is None; else by the V-cycle down and up again to its first grid. The rest of the way up
     is left to the pass that takes z.
     """
-    s, v, lo, hi = state, levels, band.lo, band.hi
+    s, v = state, levels
     for _ in range(2):
-        if levels is None:
-            rr = update(s.r, s.q, s.g, alpha, s.fold, s.s1, s.rows, s.cols, lo, hi)
-            taken, left = cell_step(s.s1, s.inverse, s.hard, s.kappa, s.fold, s.multiplier, lo, hi), 0.0
-            rr, rz, left = agree(band, rr, rr + taken, left)
-        else:
-            rr, rz, left = update_and_restrict(
-                s.r, s.q, s.g, alpha, s.fold, s.s1, s.inverse, s.hard, s.kappa, s.multiplier, s.wv, s.wh, s.sd,
-                s.omega, s.rows, s.cols, v.prow, v.pcol, v.r, v.isd, lo, hi,
-            )  # fmt: skip
-            rr, rz, left = agree(band, rr, rz, left)
+        sums = page(band)
+        for part in range(band.first, band.last):
+            lo, hi = band.edges[part], band.edges[part + 1]
+            if levels is None:
+                rr = update(s.r, s.q, s.g, alpha, s.fold, s.s1, s.rows, s.cols, lo, hi)
+                rz = rr + cell_step(s.s1, s.inverse, s.hard, s.kappa, s.fold, s.multiplier, lo, hi)
+                put(sums, part, rr, rz, 0.0)
+            else:
+                rr, rz, left = update_and_restrict(
+                    s.r, s.q, s.g, alpha, s.fold, s.s1, s.inverse, s.hard, s.kappa, s.multiplier, s.wv, s.wh, s.sd,
+                    s.omega, s.rows, s.cols, v.prow, v.pcol, v.r, v.isd, lo, hi,
+                )  # fmt: skip
+                put(sums, part, rr, rz, left)
+        rr, rz, left = agree(band, sums)
         if rz >= 1e-3 * rr:
             break
         alpha = 0.0  # nearly all of r was a multiple of g: take it out and look again
     rz = max(rz, 0.0) + 2 * state.eps * rr  # a difference of sums near r'r is known no better than that
     if levels is not None:
-        beside = restrict_beside(
-            s.r, s.g, s.kappa, s.wv, s.wh, s.sd, s.omega, s.rows, s.cols, v.prow, v.pcol, v.r, v.isd, lo, hi
-        )  # fmt: skip
-        left += agree(band, beside, 0.0, 0.0)[0]
+        sums = page(band)
+        for part in range(band.first, band.last):
+            beside = restrict_beside(
+                s.r, s.g, s.kappa, s.wv, s.wh, s.sd, s.omega, s.rows, s.cols, v.prow, v.pcol, v.r, v.isd,
+                band.edges[part], band.edges[part + 1],
+            )  # fmt: skip
+            put(sums, part, beside, 0.0, 0.0)
+        left += agree(band, sums)[0]
         coarse = cycle(band, v.table, v.starts, v.packed, v.extra, s.omega, v.over)
         rz = cycled(rz, left, coarse, s.omega, v.over)
     return rz
@@ -233,30 +256,38 @@ def cycled(rz, left, coarse, omega, over):
 @compiled
 def _next_direction(state, levels, band, fresh, alpha, beta):
     """The way up of the V-cycle and the next direction. Returns p'q."""
-    s, v, lo, hi = state, levels, band.lo, band.hi
-    pq = prolong_and_move(
-        s.r, s.g, s.kappa, v.extra, v.t, v.isd, s.wv, s.wh, s.sd, s.omega, v.over, s.inverse, s.t, v.s3, v.kappa3,
-        s.multiplier, s.along, s.hard, s.loose, s.p, s.x, s.q, fresh, alpha, beta, s.rows, s.cols, v.prow, v.pcol,
-        lo, hi,
-    )  # fmt: skip
+    s, v, sums = state, levels, page(band)
+    for part in range(band.first, band.last):
+        pq = prolong_and_move(
+            s.r, s.g, s.kappa, v.extra, v.t, v.isd, s.wv, s.wh, s.sd, s.omega, v.over, s.inverse, s.t, v.s3, v.kappa3,
+            s.multiplier, s.along, s.hard, s.loose, s.p, s.x, s.q, fresh, alpha, beta, s.rows, s.cols, v.prow, v.pcol,
+            band.edges[part], band.edges[part + 1],
+        )  # fmt: skip
+        put(sums, part, pq, 0.0, 0.0)
     meet(band)
-    pq += multiply_beside(s.g, s.along, s.loose, s.wv, s.wh, s.p, s.q, s.rows, s.cols, lo, hi)
-    return agree(band, pq, 0.0, 0.0)[0]
+    for part in range(band.first, band.last):
+        sums[part, 0] += multiply_beside(
+            s.g, s.along, s.loose, s.wv, s.wh, s.p, s.q, s.rows, s.cols, band.edges[part], band.edges[part + 1]
+        )
+    return agree(band, sums)[0]
 
 
 @compiled
-def descend(state, levels, band, begin, rz, target, limit):
+def descend(state, levels, band, begin, rz, target, limit, resume):
     """`solver.conjugate_gradients`. Returns r'z, iterations, and what x lacks: the last alpha, and what it is owed.
 
-    Or `begin`: no iteration, but the r'z from which the first will follow.
+    Or `begin`: no iteration, but the r'z from which the first will follow. One thread alone pauses after an iteration
+    in which the others have come, and returns r'z and PAUSED; all are to `resume` then.
     """
     if begin:
-        state.fold[band.lo : band.hi] = 0
-        state.along[band.lo : band.hi] = 0
+        state.fold[band.edges[band.first] : band.edges[band.last]] = 0
+        state.along[band.edges[band.first] : band.edges[band.last]] = 0
         return precondition(state, levels, band, 0.0), 0.0, 0.0, 0.0
     if levels is None:
-        return _descend_by_jacobi(state, band, rz, target, limit)
+        return _descend_by_jacobi(state, band, rz, target, limit, resume)
     alpha, beta, best, count = 0.0, 0.0, rz, 0.0
+    if resume:
+        alpha, beta, best, count = state.saved[0], state.saved[1], state.saved[2], state.saved[3]
     while count < limit and rz > target:
         energy = _next_direction(state, levels, band, count == 0, alpha, beta)
         alpha = rz / energy if energy > 0 else 0.0
@@ -267,6 +298,9 @@ def descend(state, levels, band, begin, rz, target, limit):
         if not rz < 1e4 * best:
             return rz, count, alpha, 0.0
         best = min(best, rz)
+        if others_wait(band):
+            state.saved[0], state.saved[1], state.saved[2], state.saved[3] = alpha, beta, best, count
+            return rz, PAUSED, 0.0, 0.0
     if count > 0 and rz > 0:  # one step more, of which the costly part, the next cycle, is left out
         energy = _next_direction(state, levels, band, count == 0, alpha, beta)
         alpha = rz / energy if energy > 0 else 0.0
@@ -274,26 +308,44 @@ def descend(state, levels, band, begin, rz, target, limit):
 
 
 @compiled
-def _descend_by_jacobi(state, band, rz, target, limit):
+def _descend_by_jacobi(state, band, rz, target, limit, resume):
     """The same with one pass for each iteration."""
-    s, lo, hi = state, band.lo, band.hi
+    s = state
     step, alpha, owed, beta, best, count, loose = 0.0, 0.0, 0.0, 0.0, rz, 0.0, 0.0
+    if resume:
+        alpha, beta, best, count = s.saved[0], s.saved[1], s.saved[2], s.saved[3]
+        step, owed, loose = s.saved[4], s.saved[5], s.saved[6]
     while count < limit and rz > target:
         of_p, of_r, owed = owe(alpha, beta, owed, s.loose)
-        rr, energy, qq = sweep(
-            s.r, s.q, s.g, s.fold, s.multiplier, s.along, s.hard, s.loose, s.wv, s.wh, s.p, s.x, count == 0,
-            step, of_p, of_r, beta, s.s1, s.gq, s.rows, s.cols, lo, hi,
-        )  # fmt: skip
+        sums = page(band)
+        for part in range(band.first, band.last):
+            rr, energy, qq = sweep(
+                s.r, s.q, s.g, s.fold, s.multiplier, s.along, s.hard, s.loose, s.wv, s.wh, s.p, s.x, count == 0,
+                step, of_p, of_r, beta, s.s1, s.gq, s.rows, s.cols, band.edges[part], band.edges[part + 1],
+            )  # fmt: skip
+            put(sums, part, rr, energy, qq)
         meet(band)
-        more, squares = sweep_beside(s.g, s.along, s.loose, s.wv, s.wh, s.p, s.q, s.gq, s.rows, s.cols, lo, hi)
-        rr, energy, qq = agree(band, rr, energy + more, qq + squares)
+        for part in range(band.first, band.last):
+            more, squares = sweep_beside(
+                s.g, s.along, s.loose, s.wv, s.wh, s.p, s.q, s.gq, s.rows, s.cols,
+                band.edges[part], band.edges[part + 1],
+            )  # fmt: skip
+            sums[part, 1] += more
+            sums[part, 2] += squares
+        rr, energy, qq = agree(band, sums)
         if step > 0:
             rz = rr + loose
         step = alpha = rz / energy if energy > 0 else 0.0
-        more, loose = foresee(s.s1, s.gq, alpha, s.inverse, s.hard, s.fold, s.multiplier, lo, hi)
-        more, loose, _ = agree(band, more, loose, 0.0)
+        sums = page(band)
+        for part in range(band.first, band.last):
+            more, loose = foresee(
+                s.s1, s.gq, alpha, s.inverse, s.hard, s.fold, s.multiplier, band.edges[part], band.edges[part + 1]
+            )
+            put(sums, part, more, loose, 0.0)
+        more, loose, _ = agree(band, sums)
         new = rr - 2 * alpha * energy + alpha * alpha * qq + more
         if not new > s.sure * (rr + alpha * alpha * qq):  # too much cancels: look
+            lo, hi = band.edges[band.first], band.edges[band.last]
             s.fold[lo:hi] = 0
             add_scaled(s.x, s.p, s.r, 0.0, owed, s.rows[lo], s.rows[hi])
             owed = 0.0
@@ -305,4 +357,8 @@ def _descend_by_jacobi(state, band, rz, target, limit):
         if not rz < 1e4 * best:
             break
         best = min(best, rz)
+        if others_wait(band):
+            s.saved[0], s.saved[1], s.saved[2], s.saved[3] = alpha, beta, best, count
+            s.saved[4], s.saved[5], s.saved[6] = step, owed, loose
+            return rz, PAUSED, 0.0, 0.0
     return rz, count, alpha, owed

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._numba_descent import advance, cell_step, few, inner_rows, move, multiply, update
 from ._numba_rows import BORDER, aligned, arrays_apart, block_products, bordered, compiled, expand, reduce
-from ._numba_team import agree, meet
+from ._numba_team import agree, meet, page, put
 
 # Kinds of grid: pixels paired within their block; one pixel for each cell; cells paired across blocks.
 WITHIN, CELLS, ACROSS = 0, 1, 2
@@ -247,19 +247,19 @@ def cycle(band, table, starts, packed, brought, omega, over):
 
     table[l] = H, W, h, w, then offsets of: pixels, wv, wh, cells, rows, cols, groups of rows and of columns for the
     next level, and last the kind of grid. The multiplier that comes with the correction is left in `brought`.
-    Grids within blocks are shared by all threads, each on the block rows of its band; the small ones across blocks are
-    the first thread's alone.
+    Grids within blocks are shared by all threads, each on the block rows of its band, whose parts need not be made one
+    by one as nothing is summed over them; the small ones across blocks are the first thread's alone.
     """
     wv, wh, sd, isd, g, r, t, inverse, kappa, s, multiplier, gain = packed
-    last = table.shape[0] - 1
+    bottom = table.shape[0] - 1
     for level in range(table.shape[0]):
         H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, kind = table[level]
-        lo, hi = (band.lo, band.hi) if kind == WITHIN else (0, h)
         if kind != WITHIN:
             if level > 0 and table[level - 1, 12] == WITHIN:
                 meet(band)
             if band.me != 0:
                 break
+        lo, hi = (band.edges[band.first], band.edges[band.last]) if kind == WITHIN else (0, h)
         r_l = r[pixel : pixel + H * W].reshape(H, W)
         g_l = g[pixel : pixel + H * W].reshape(H, W)
         s_l = s[cell : cell + h * w].reshape(h, w)
@@ -267,7 +267,7 @@ def cycle(band, table, starts, packed, brought, omega, over):
         i_l = inverse[cell : cell + h * w].reshape(h, w)
         rows, cols = starts[at_rows : at_rows + h + 1], starts[at_cols : at_cols + w + 1]
         cell_kappa(r_l, g_l, s_l, i_l, k_l, rows, cols, lo, hi)
-        if level == last:
+        if level == bottom:
             t_l = t[pixel : pixel + H * W].reshape(H, W)
             m_l = multiplier[cell : cell + h * w].reshape(h, w)
             _single_smoothing(r_l, g_l, k_l, omega, rows, cols, t_l, m_l, lo, hi)
@@ -292,13 +292,13 @@ def cycle(band, table, starts, packed, brought, omega, over):
             lo,
             hi,
         )
-    for level in range(last - 1, -1, -1):
+    for level in range(bottom - 1, -1, -1):
         H, W, h, w, pixel, at_v, at_h, cell, at_rows, at_cols, at_prow, at_pcol, kind = table[level]
-        lo, hi = (band.lo, band.hi) if kind == WITHIN else (0, h)
         if kind == WITHIN:
             meet(band)
         elif band.me != 0:
             continue
+        lo, hi = (band.edges[band.first], band.edges[band.last]) if kind == WITHIN else (0, h)
         Hc, Wc, pixel_c, cell_c = (
             table[level + 1, 0],
             table[level + 1, 1],
@@ -346,14 +346,18 @@ def cycle(band, table, starts, packed, brought, omega, over):
         post_cells(s_l, i_l, k_l, extra, omega, over, last_kappa, m_l, lo, hi)
         take_out(t_l, g_l, last_kappa, rows, cols, lo, hi)
     H, W, w, pixel, at_rows = table[0, 0], table[0, 1], brought.shape[1], table[0, 4], table[0, 8]
+    r_l, t_l = r[pixel : pixel + H * W].reshape(H, W), t[pixel : pixel + H * W].reshape(H, W)
     if table[0, 12] == CELLS:
         meet(band)
-    for i in range(band.lo, band.hi):
-        for j in range(w):
-            at = i * w + j
-            brought[i, j] = gain[at] * t[at] * isd[at] if table[0, 12] == CELLS else multiplier[at]
-    r_l, t_l = r[pixel : pixel + H * W].reshape(H, W), t[pixel : pixel + H * W].reshape(H, W)
-    return agree(band, dot(r_l, t_l, starts[at_rows + band.lo], starts[at_rows + band.hi]), 0.0, 0.0)[0]
+    sums = page(band)
+    for part in range(band.first, band.last):
+        lo, hi = band.edges[part], band.edges[part + 1]
+        for i in range(lo, hi):
+            for j in range(w):
+                at = i * w + j
+                brought[i, j] = gain[at] * t[at] * isd[at] if table[0, 12] == CELLS else multiplier[at]
+        put(sums, part, dot(r_l, t_l, starts[at_rows + lo], starts[at_rows + hi]), 0.0, 0.0)
+    return agree(band, sums)[0]
 
 
 @compiled

@@ -18,30 +18,38 @@ from numba.extending import intrinsic
 from ._numba_rows import LINE, compiled
 
 ALL = 1 << 62  # more than ever come to a meeting: set, nobody waits any more
+BRIEF, QUICK = 20_000, 200  # nanoseconds, and how often in a row giving way takes no longer on a core that is free
 LOOKS = 4000  # at the counter, some microseconds, before other threads of the machine may go first
 APART = LINE // 8  # numbers of 8 bytes after which another line of the cache begins
 
 
 class Band(NamedTuple):
-    """The block rows that are one thread's, and what it shares with the others."""
+    """What is one thread's, and what it shares with the others.
 
-    lo: int
-    hi: int
+    The block rows of an image are divided into parts. In a team each thread has one of them; a thread alone has all of
+    them, one after the other, so that it finds the same to the last digit.
+    """
+
+    edges: np.ndarray  # [parts + 1]: the block rows at which parts begin, and the end of the last
+    first: int  # the parts of this thread: first, first + 1, ... last - 1
+    last: int
     me: int  # 0 leads
     size: int  # of the team
     meeting: np.ndarray  # [1] int64: how often any of them has come to a meeting
-    turns: np.ndarray  # [size, APART] int64: how often each has brought numbers to `agree`
-    sums: np.ndarray  # [2, size, APART]: these numbers, in two places by turns
+    turns: np.ndarray  # [size, APART] int64: how often each has taken a page
+    pages: np.ndarray  # [2, parts, APART]: numbers that are to be added, on two pages by turns
     words: np.ndarray  # what the leader wants done
+    quick: int  # how often in a row giving way must take no time before a thread comes
 
 
-def bands(pairs: list[tuple[int, int]]) -> list[Band]:
-    """A team, one thread for each pair of block rows; the block rows of the image in all."""
-    size = len(pairs)
+def bands(edges: np.ndarray, size: int, meeting: np.ndarray | None = None) -> list[Band]:
+    """A team of that many threads: as many as there are parts, or one that has all and can see the others `meeting`."""
+    parts = len(edges) - 1
     shared = (
-        np.zeros(1, np.int64), np.zeros((size, APART), np.int64), np.zeros((2, size, APART)), np.zeros(APART),
+        np.zeros(1, np.int64) if meeting is None else meeting,
+        np.zeros((size, APART), np.int64), np.zeros((2, parts, APART)), np.zeros(APART),
     )  # fmt: skip
-    return [Band(lo, hi, me, size, *shared) for me, (lo, hi) in enumerate(pairs)]
+    return [Band(edges, me, parts if size == 1 else me + 1, me, size, *shared, QUICK) for me in range(size)]
 
 
 def _arrive(typing_context: Any, counter: Any) -> Any:
@@ -76,9 +84,26 @@ def _give_way(typing_context: Any) -> Any:
     return types.void(), call
 
 
+def _read_clock(typing_context: Any, time: Any) -> Any:
+    """Write seconds and nanoseconds of a clock that never goes back; where there is none, nothing."""
+    kind = {"linux": 1, "darwin": 6}.get(sys.platform)  # CLOCK_MONOTONIC
+
+    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if kind is not None:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            place = builder.bitcast(array.data, cgutils.voidptr_t)
+            function = ir.FunctionType(ir.IntType(32), [ir.IntType(32), cgutils.voidptr_t])
+            clock = cgutils.get_or_insert_function(builder.module, function, "clock_gettime")
+            builder.call(clock, [ir.Constant(ir.IntType(32), kind), place])
+        return context.get_dummy_value()
+
+    return types.void(time), call
+
+
 arrive: Any = intrinsic(_arrive)
 look: Any = intrinsic(_look)
 give_way: Any = intrinsic(_give_way)
+read_clock: Any = intrinsic(_read_clock)
 
 
 @compiled
@@ -96,50 +121,53 @@ def meet(band):
 
 
 @compiled
-def _bring(band, a, b, c):
-    """Meet, each with three numbers; returns where those of all threads are.
+def find_core(band):
+    """Wait until this thread has a core of its own, that is until nobody takes it when it gives way; or is released.
 
-    Of two places one is free: who comes to the next meeting but one has seen all others leave this one.
+    After torch has computed in threads, these keep their cores busy for some milliseconds, waiting for more. A team
+    with a thread that shares its core takes longer than one thread alone.
     """
-    place = band.turns[band.me, 0] % 2
-    band.turns[band.me, 0] += 1
-    numbers = band.sums[place]
-    numbers[band.me, 0], numbers[band.me, 1], numbers[band.me, 2] = a, b, c
-    meet(band)
-    return numbers
-
-
-@compiled
-def agree(band, a, b, c):
-    """The sums over the team of three numbers that each thread brings, the same to the last digit in all of them."""
-    if band.size == 1:
-        return a, b, c
-    numbers = _bring(band, a, b, c)
-    a, b, c = 0.0, 0.0, 0.0
-    for other in range(band.size):
-        a += numbers[other, 0]
-        b += numbers[other, 1]
-        c += numbers[other, 2]
-    return a, b, c
-
-
-@compiled
-def largest(band, a):
-    """The largest of the numbers that each thread brings."""
-    if band.size == 1:
-        return a
-    numbers = _bring(band, a, 0.0, 0.0)
-    for other in range(band.size):
-        a = max(a, numbers[other, 0])
-    return a
-
-
-@compiled
-def gathered(meeting, others, most):
-    """Whether that many have come to the first meeting by the time one has given way `most` times."""
-    for _ in range(most):
-        for _ in range(LOOKS):
-            if look(meeting) >= others:
-                return True
+    time = np.zeros(2, np.int64)
+    quick = 0
+    while quick < band.quick and look(band.meeting) < ALL:
+        read_clock(time)
+        before = time[0] * 1_000_000_000 + time[1]
         give_way()
-    return look(meeting) >= others
+        read_clock(time)
+        quick = quick + 1 if time[0] * 1_000_000_000 + time[1] - before < BRIEF else 0
+
+
+@compiled
+def others_wait(band):
+    """Whether a thread that works alone could have others: all are here but this one."""
+    parts = band.pages.shape[1]
+    return band.size == 1 and parts > 1 and look(band.meeting) % parts == parts - 1
+
+
+@compiled
+def page(band):
+    """Where to put the numbers of each part.
+
+    Of two pages one is free: who comes to the next meeting but one has seen all others leave this one.
+    """
+    turn = band.turns[band.me, 0]
+    band.turns[band.me, 0] = turn + 1
+    return band.pages[turn % 2]
+
+
+@compiled
+def put(numbers, part, a, b, c):
+    """Put three numbers of one part on a page."""
+    numbers[part, 0], numbers[part, 1], numbers[part, 2] = a, b, c
+
+
+@compiled
+def agree(band, numbers):
+    """Meet, and return the sums of the numbers over all parts, the same to the last digit in all threads."""
+    meet(band)
+    a, b, c = 0.0, 0.0, 0.0
+    for part in range(numbers.shape[0]):
+        a += numbers[part, 0]
+        b += numbers[part, 1]
+        c += numbers[part, 2]
+    return a, b, c

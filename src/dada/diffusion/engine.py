@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -26,10 +27,12 @@ def _pool(workers: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="dada")
 
 
-@lru_cache(maxsize=4)
+_locks: WeakKeyDictionary[ThreadPoolExecutor, threading.Lock] = WeakKeyDictionary()
+
+
 def one_team(pool: ThreadPoolExecutor) -> threading.Lock:
     """Held by the one team that uses the threads of this executor."""
-    return threading.Lock()
+    return _locks.setdefault(pool, threading.Lock())
 
 
 def pool() -> tuple[ThreadPoolExecutor | None, int]:
