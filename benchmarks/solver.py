@@ -3,16 +3,18 @@
     python benchmarks/solver.py                              # all sizes and factors, some ten minutes
     python benchmarks/solver.py --sizes 256 --factors 8 32   # a part of it
     python benchmarks/solver.py --sizes 2048 --whole         # large images without the tiles they are solved in first
+    python benchmarks/solver.py --threads 1                  # the equilibrium on one thread, as the loop
 
 Every image is the embedded scene (`dada.scene`) at that size, its depth averaged down by the factor, with the
 learning-free coefficients of the paper (RGB and the bicubic source, kappa 0.03) and the bicubic image as the start; or,
 with --vectors FOLDER, the 256 x 256 crops of reference vectors `dada_free_*_xS.npz` in that folder.
 
 Columns: `loop` is 9024 steps of eager torch on one thread (at sizes above 256 timed over fewer steps and scaled);
-`compiled` the same steps compiled; `ratio` and `shift` the equilibrium, forward, and with the gradient to source and
-coefficients (`+grad`). `x` is loop time over forward time. Distances are means over pixels relative to the range of the
-source, to the true equilibrium: the compiled loop in float64, started at a solve of tolerance 1e-9 and run until it
-stands still (at sizes above 256: that solve itself). Memory is the peak over the process before the call.
+`compiled` the same steps compiled, on one thread too; `ratio` and `shift` the equilibrium, forward, and with the
+gradient to source and coefficients (`+grad`), on as many threads as there are cores, or as --threads says. `x` is loop
+time over forward time. Distances are means over pixels relative to the range of the source, to the true equilibrium:
+the compiled loop in float64, started at a solve of tolerance 1e-9 and run until it stands still (at sizes above 256:
+that solve itself). Memory is the peak over the process before the call.
 Times are the best of several calls; take the ratios, not the times.
 """
 
@@ -114,7 +116,7 @@ def truth(source: Tensor, c: Coefficients, adjust: str, stand_still: bool) -> Te
     return y
 
 
-def measure(problem: Problem, seconds: float) -> dict[str, float | str]:
+def measure(problem: Problem, seconds: float, threads: int) -> dict[str, float | str]:
     name, factor, source, c, initial = problem
     small = initial.shape[-1] <= 256
     spread = source.max() - source.min()
@@ -123,7 +125,7 @@ def measure(problem: Problem, seconds: float) -> dict[str, float | str]:
     torch.set_num_threads(1)
     eager = eager_loop(source, c, initial, steps)
     row["loop"] = best_time(lambda: eager_loop(source, c, initial, steps), 8 * seconds, 3) * STEPS / steps
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(threads)
     row["compiled"] = best_time(lambda: iterate(source, c, initial=initial, steps=steps), seconds, 3) * STEPS / steps
     for adjust in ("ratio", "shift"):
         true = truth(source, c, adjust, stand_still=small)
@@ -148,8 +150,9 @@ def measure(problem: Problem, seconds: float) -> dict[str, float | str]:
     return row
 
 
-def show(rows: list[dict], console: Console) -> None:
-    table = Table(title=f"{STEPS} steps of the loop against its equilibrium ({os.cpu_count()} cores, float32)")
+def show(rows: list[dict], threads: int, console: Console) -> None:
+    many = f"{threads} threads" if threads > 1 else "one thread"
+    table = Table(title=f"{STEPS} steps of the loop on one thread against its equilibrium on {many} (float32)")
     heads = ["image", "x", "loop s", "compiled s", "compiled x"]
     for adjust in ("ratio", "shift"):
         heads += [f"{adjust} ms", "x", "+grad / forward", "iterations", "MB", "error"]
@@ -171,6 +174,7 @@ def main() -> None:
     parser.add_argument("--factors", type=int, nargs="+", default=[4, 8, 16, 32])
     parser.add_argument("--vectors", type=Path, help="folder of dada_free_*_xS.npz reference vectors to use instead")
     parser.add_argument("--whole", action="store_true", help="solve large images without tiles, to see what these save")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="for the equilibrium (default: all)")
     parser.add_argument("--seconds", type=float, default=1.0, help="time to spend on each measurement")
     args = parser.parse_args()
     if args.whole:
@@ -181,8 +185,8 @@ def main() -> None:
     else:
         cache: dict[int, tuple[Tensor, Tensor]] = {}
         problems = [scene_problem(size, factor, cache) for size in args.sizes for factor in args.factors]
-    rows = [measure(problem, args.seconds) for problem in track(problems, "measuring", console=console)]
-    show(rows, console)
+    rows = [measure(problem, args.seconds, args.threads) for problem in track(problems, "measuring", console=console)]
+    show(rows, args.threads, console)
 
 
 if __name__ == "__main__":

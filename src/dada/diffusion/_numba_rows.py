@@ -19,7 +19,8 @@ def _promise(typing_context: Any) -> Any:
     """Called first in a function, promise the compiler that what it writes overlaps with none of its other arrays.
 
     Without it, each row begins with a comparison of where its arrays lie, and a loop over more than a few of them is
-    not vectorised at all. A function that is given an array and views of it (`_numba_alone.descend`) must not promise.
+    not vectorised at all. A function that is given an array and views of it, or in which threads meet
+    (`_numba_joined`), must not promise.
     """
 
     def mark(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
