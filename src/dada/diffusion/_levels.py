@@ -15,8 +15,8 @@ from itertools import cycle, pairwise
 import numpy as np
 
 from . import _numba_grids
+from ._numba_cycle import ACROSS, CELLS, WITHIN
 from ._numba_joined import TINY
-from ._numba_levels import ACROSS, CELLS, WITHIN
 from ._numba_rows import LINE
 from .blocks import Blocks
 

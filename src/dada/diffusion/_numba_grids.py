@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._numba_rows import arrays_apart, block_products, compiled, reduce
+from ._numba_rows import arrays_apart, compiled, reduce
 
 SURE = 1e-4  # of a diagonal: less is taken for rounding
 
@@ -99,14 +99,6 @@ def aggregate(wv, wh, sd, g, prow, pcol, tile, floor, wv_c, wh_c, sd_c, isd_c, g
     gather(wv, wh, sd, g, prow, pcol, tile, wv_c, wh_c, g_c, 0, Hc)
     diagonal(wv_c, wh_c, floor, sd_c, isd_c, g_c, 0, Hc)
     scale(wv_c, wh_c, isd_c, 0, Hc)
-
-
-@compiled
-def cell_inverse(g, slack, rows, cols, inverse):
-    """inverse = 1 / (slack + block sums of g^2), and 0 where that is 0 or infinite."""
-    h = slack.shape[0]
-    block_products(g, g, rows, cols, inverse, 0, h)
-    invert_cells(slack, inverse, inverse, 0, h)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""What the threads of a team do with one image, each on the block rows of its band: `lead` and `follow`.
+"""What the threads of a team do with one image, each on the block rows of its band: `work`.
 
 A team may be one thread. The passes are joined into few calls: called one by one, a tenth to a fifth of the time of a
 256 x 256 image would go into calling.
@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ._numba import normalise, residual_ratio, root, weigh
+from ._numba_cycle import WITHIN, cycle
 from ._numba_descent import cell_step, foresee, owe, sweep, sweep_beside, update
 from ._numba_grids import diagonal, gather, invert_cells, scale
-from ._numba_levels import WITHIN, cycle, multiply_beside, prolong_and_move, restrict_beside, update_and_restrict
+from ._numba_levels import multiply_beside, prolong_and_move, restrict_beside, update_and_restrict
 from ._numba_rows import block_products, compiled
 from ._numba_team import agree, find_core, meet, others_wait, page, put
 from ._numba_values import add_scaled, retract_and_adjust
