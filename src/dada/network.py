@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from dada.diffusion import Coefficients, coefficients, equilibrium, iterate
 from dada.diffusion.coefficients import Distance
-from dada.diffusion.constraint import Adjust
 from dada.diffusion.equilibrium import TOLERANCE
-from dada.diffusion.iterate import STEPS
+from dada.diffusion.loop import STEPS
+from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.features import build
 from dada.features.review import Kind, Review, hold

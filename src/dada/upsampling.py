@@ -15,9 +15,9 @@ from torch.nn.functional import interpolate
 
 from dada.default import Default
 from dada.diffusion import Coefficients, Solution, down, equilibrium, iterate, up
+from dada.diffusion.bounds import between
 from dada.diffusion.equilibrium import TOLERANCE
-from dada.diffusion.floor import between
-from dada.diffusion.iterate import STEPS
+from dada.diffusion.loop import STEPS
 from dada.errors import InputError
 from dada.guide import bands_first, unit_range
 from dada.inputs import ArrayLike, Cells, check_sizes, read_confidence, read_source

@@ -14,7 +14,7 @@ from dada.diffusion._cpu_team import Team
 from dada.diffusion._numba_rows import BORDER
 from dada.diffusion._numba_team import bands
 from dada.diffusion._torch import TorchSystem
-from dada.diffusion.constraint import Constraint
+from dada.diffusion.measurement import Constraint
 
 # cells, pixels: even and odd blocks, many at once (more rows than are made at a time), and blocks one row high
 SIZES = [

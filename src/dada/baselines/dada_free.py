@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dada.diffusion import Coefficients, coefficients, equilibrium, iterate
-from dada.diffusion.iterate import STEPS
+from dada.diffusion.loop import STEPS
 from dada.learning_free import KAPPA, standardise
 from dada.sample import Sample
 

@@ -3,7 +3,7 @@
 from .blocks import Blocks, down, partition, up
 from .coefficients import Coefficients, coefficients
 from .equilibrium import equilibrium
-from .iterate import iterate
+from .loop import iterate
 from .solution import ConvergenceWarning, Solution
 
 __all__ = [

@@ -14,7 +14,7 @@ from . import _cpu_tiles, _numba_values, engine, solver
 from ._cpu_descent import ALL_MEASURED, Measurement
 from ._cpu_system import CpuSystem, block_sum
 from .coefficients import Coefficients
-from .constraint import Constraint
+from .measurement import Constraint
 
 
 def solve(

@@ -53,7 +53,7 @@ def loop(y, wv, wh, step, ratio, epsilon, source, pull, share, measured, has_mea
     """Run Eq. 1 and Eq. 3 `steps` times from y; return the result.
 
     Weights wv, wh are unscaled coefficients here. `pull` is 0 for a cell without measurement, 1 for a hard one,
-    between them for a soft one (iterate.py); `share` is one over the number of measured pixels, or 0.
+    between them for a soft one (loop.py); `share` is one over the number of measured pixels, or 0.
     """
     H, W = y.shape
     flat, target = np.zeros(H * W + 2 * SPARE, y.dtype), np.zeros(H * W + 2 * SPARE, y.dtype)

@@ -18,7 +18,7 @@ from ._levels import OMEGA, Grid, enlargement, grids, worth_it
 from ._torch_levels import TINY, Level, coarser, edge_sum, reciprocal, scale
 from .blocks import block_sum, spread
 from .coefficients import Coefficients, laplacian
-from .constraint import Constraint
+from .measurement import Constraint
 
 
 class TorchSystem:

@@ -23,8 +23,8 @@ from torch.autograd.function import once_differentiable
 
 from . import engine
 from .coefficients import Coefficients
-from .constraint import Adjust, Constraint, check
-from .iterate import flatten, start
+from .loop import flatten, start
+from .measurement import Adjust, Constraint, check
 from .solution import ConvergenceWarning, Solution, summarise
 
 TOLERANCE = 2e-4

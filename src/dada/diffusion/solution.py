@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import engine
-from .constraint import Constraint
+from .measurement import Constraint
 
 
 class ConvergenceWarning(UserWarning):

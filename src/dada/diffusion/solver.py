@@ -1,6 +1,6 @@
 """Where the paper's loop ends, computed directly. Both adjustments come down to one kind of linear system.
 
-The loop (iterate.py) stands still where the flow out of every pixel is given back by the adjustment. With L the graph
+The loop (loop.py) stands still where the flow out of every pixel is given back by the adjustment. With L the graph
 Laplacian of the coefficients, m_p = 1 for the measured pixels of block b and n_b their number:
 
     shift   (L y)_p = m_p mu_b          ratio   (L y)_p = m_p mu_b y_p          and in both   down(y)_b = S_b

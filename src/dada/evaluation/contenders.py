@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dada.default import Default
 from dada.diffusion import Coefficients, equilibrium
-from dada.diffusion.constraint import Adjust
-from dada.diffusion.floor import between
+from dada.diffusion.bounds import between
+from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.methods import METHODS, NETWORKS, load_method
 from dada.model import Model, auto_adjust, bounds, load_model, preferred_adjust, reconsidered

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dada.diffusion import coefficients, down, equilibrium, iterate, up
-from dada.diffusion.constraint import check
-from dada.diffusion.iterate import adjustment, diffuse
+from dada.diffusion.loop import adjustment, diffuse
+from dada.diffusion.measurement import check
 from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import finish, sheet

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dada.diffusion import Coefficients, coefficients, equilibrium, iterate
 from dada.diffusion.equilibrium import TOLERANCE
-from dada.diffusion.iterate import STEPS
+from dada.diffusion.loop import STEPS
 from dada.evaluation.fingerprint import fingerprint
 from dada.evaluation.tables import Table, number
 from dada.learning_free import KAPPA, standardise

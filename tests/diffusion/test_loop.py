@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from dada.diffusion import Coefficients, down, equilibrium, iterate, up
-from dada.diffusion.constraint import check
-from dada.diffusion.iterate import adjustment, diffuse, start
+from dada.diffusion.loop import adjustment, diffuse, start
+from dada.diffusion.measurement import check
 
 from .problems import random_mask, random_problem, random_weight
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from . import engine
 from .blocks import spread
 from .coefficients import Coefficients
-from .constraint import Adjust, Constraint, check
+from .measurement import Adjust, Constraint, check
 from .solution import Solution, summarise
 
 STEP_SIZE = 0.24  # lambda of Eq. 1; stable below 1/4
