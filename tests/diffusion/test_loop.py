@@ -3,20 +3,20 @@ import torch
 
 from dada.diffusion import Coefficients, down, equilibrium, iterate, up
 from dada.diffusion.loop import adjustment, diffuse, start
-from dada.diffusion.measurement import check
+from dada.diffusion.measurement import read_measurement
 
 from .problems import random_mask, random_problem, random_weight
 
 MODES = ["ratio", "shift"]
 
 
-def plain_loop(source, c, adjust, steps, **measurement):
+def plain_loop(source, c, adjust, steps, **options):
     """Eq. 1 and Eq. 3 in torch operations, one after the other."""
     names = ("mask", "coverage", "weight")
-    constraint = check(source, c, adjust, *(measurement.get(name) for name in names))
-    y = start(None, source, constraint)
+    measurement = read_measurement(source, c, adjust, *(options.get(name) for name in names))
+    y = start(None, source, measurement)
     for _ in range(steps):
-        y = adjustment(diffuse(y, c), constraint, adjust)
+        y = adjustment(diffuse(y, c), measurement, adjust)
     return y.reshape(*source.shape[:2], *c.size)
 
 

@@ -1,6 +1,6 @@
 """The image at which the paper's loop ends, computed directly, with exact gradients by the implicit function theorem.
 
-Gradient. At the equilibrium (solver.py) let v = dloss/dy. The adjoint image a and a multiplier k_b for each block solve
+Gradient. At the equilibrium (system.py) let v = dloss/dy. The adjoint image a and a multiplier k_b for each block solve
 
     shift   L a + m k = v,            sum_b(m a)   = slack n^2 k
     ratio   (L - mu) a + m k = v,     sum_b(m y a) = slack n^2 down(y)^2 / S k
@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import engine
 from .coefficients import Coefficients
+from .conjugate_gradients import conjugate_gradients
 from .loop import flatten, start
-from .measurement import Adjust, Constraint, check
+from .measurement import Adjust, Measurement, read_measurement
+from .newton import FAR, NARROW, solve_ratio, solve_ratio_adjoint
 from .solution import ConvergenceWarning, Solution, summarise
+from .system import Array, System, divide
 
 TOLERANCE = 2e-4
 MAX_ITERATIONS = 2000
@@ -57,7 +61,7 @@ def equilibrium(
         max_iterations: of the conjugate gradients, for each image.
         mask: [B, K, h, w] bool, cells with a measurement.
         coverage: [B, K, H, W] bool, pixels over which the cells were measured.
-        weight: [B, K, h, w] >= 0, how firmly each cell is held: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
+        weight: [B, K, h, w] >= 0, how firmly each cell is kept: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
         warn: whether to warn of an image that did not converge; the solution says so in any case.
 
@@ -69,12 +73,12 @@ def equilibrium(
     """
     if not tolerance > 0 or max_iterations < 1:
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
-    constraint = check(source, coefficients, adjust, mask, coverage, weight)
+    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
     flat = flatten(coefficients, source.shape[1])
-    record = _Record(constraint, adjust, tolerance, max_iterations)
+    record = _Record(measurement, adjust, tolerance, max_iterations)
     with torch.no_grad():
-        begin = start(initial, source, constraint).detach()
-    values = _Equilibrium.apply(constraint.source, constraint.weight, *flat, begin, record)
+        begin = start(initial, source, measurement).detach()
+    values = _Equilibrium.apply(measurement.source, measurement.weight, *flat, begin, record)
     reason = [
         f"reached tolerance {tolerance:g}"
         if done
@@ -86,14 +90,14 @@ def equilibrium(
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
         warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=2)
     shape = (source.shape[0], source.shape[1])
-    return summarise(values, constraint, shape, record.iterations, record.residual, record.converged, reason)
+    return summarise(values, measurement, shape, record.iterations, record.residual, record.converged, reason)
 
 
 @dataclass
 class _Record:
     """What goes into a solve beside its differentiable inputs, and what comes out beside its values."""
 
-    constraint: Constraint
+    measurement: Measurement
     adjust: Adjust
     tolerance: float
     max_iterations: int
@@ -114,8 +118,8 @@ class _Equilibrium(torch.autograd.Function):
         record: _Record,
     ) -> Tensor:
         c = Coefficients(vertical.detach(), horizontal.detach())
-        values, iterations, residual, converged = engine.on(source.device).solve(
-            c, record.constraint, record.adjust, begin, record.tolerance, record.max_iterations
+        values, iterations, residual, converged = solve(
+            c, record.measurement, record.adjust, begin, record.tolerance, record.max_iterations
         )
         record.iterations, record.residual, record.converged = iterations, residual, converged
         ctx.save_for_backward(source, weight, vertical, horizontal, values)
@@ -128,9 +132,9 @@ class _Equilibrium(torch.autograd.Function):
         source, weight, vertical, horizontal, y = (saved.detach() for saved in ctx.saved_tensors)
         record: _Record = ctx.record
         c = Coefficients(vertical, horizontal)
-        flux, *edges = engine.on(y.device).adjoint(
+        flux, *edges = adjoint(
             c,
-            record.constraint,
+            record.measurement,
             record.adjust,
             y,
             v.contiguous(),
@@ -141,6 +145,132 @@ class _Equilibrium(torch.autograd.Function):
         grad_weight = None
         if need[1]:
             soft = (weight > 0) & torch.isfinite(weight)
-            misfit = source - record.constraint.down(y)
+            misfit = source - record.measurement.down(y)
             grad_weight = torch.where(soft, flux * misfit / torch.where(soft, weight, 1.0), 0.0)
         return flux, grad_weight, *edges, None, None
+
+
+# ---- N images, in the arrays of a backend
+
+
+def solve(
+    c: Coefficients, measurement: Measurement, adjust: Adjust, begin: Tensor, tolerance: float, limit: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Solve N images from `begin` [N, H, W].
+
+    A solve ends when the estimated energy norm of its error falls below `tolerance` times that of the nearest-neighbour
+    image: a measure that does not depend on the start.
+
+    Returns:
+        Values [N, H, W], and [N] iterations, residual, converged.
+    """
+    with np.errstate(all="ignore"):
+        system = System(c, measurement, adjust)
+        xp, backend, source = system.xp, system.backend, system.source
+        # L ignores a constant; without it, more digits are left for what varies
+        centre = system.mean_source() if adjust == "shift" else 0 * system.mean_source()
+        system.source = xp.where(system.used, source - centre[:, None, None], 0.0)
+        y = backend.field(begin)
+        y -= backend.per_image(centre)
+        if adjust == "ratio":
+            y = xp.maximum(y, backend.per_image(0.01 * system.least_source()))
+        system.adjust(y, system.used)  # the correction of `shift` starts without misfit
+        energy = _reference_energy(system, y)
+        target = xp.maximum(tolerance**2 * energy, _rounding(system, y))
+        rz, count = _solve_from(system, y, target, limit, energy)
+        y += backend.per_image(centre)
+        system.source = source
+        system.adjust(y, system.hard)
+        residual = divide(xp, xp.maximum(rz, 0 * rz), energy) ** 0.5
+        return tuple(backend.tensor(v) for v in (y, count, residual, rz <= target))
+
+
+def _solve_from(system: System, y: Array, target: Array, limit: int, energy: Array) -> tuple[Array, Array]:
+    """Bring r'z of y, changed in place, below the target; return r'z and iterations."""
+    xp = system.xp
+    least, most = system.least_source(), -system.least_source(-1)
+    far = xp.where(most > NARROW * least, FAR * energy, xp.inf)
+    run = partial(solve_ratio, far=far) if system.is_ratio else _solve_shift
+    start = y + 0 if system.grids else y
+    rz, count = run(system, y, target, limit)
+    failed = ~(rz <= target) & (count < limit)
+    if system.grids and bool(failed.any()):
+        system.use_grids(())  # more iterations, but not as easily upset by extreme coefficients
+        y[failed] = start[failed]
+        again, more = run(system, y, xp.where(failed, target, xp.inf), limit - count)
+        rz, count = xp.where(failed, again, rz), xp.where(failed, count + more, count)
+    return rz, count
+
+
+def _solve_shift(system: System, y: Array, target: Array, limit: Array | int) -> tuple[Array, Array]:
+    """Solve `shift`, which is one saddle system, K = L and g = m, for the correction of y."""
+    rz = _start_shift(system, y, None)
+    rz, count = conjugate_gradients(system, rz, target, limit)
+    y += system.solution()
+    return rz, count
+
+
+def _start_shift(system: System, y: Array, f: Array | None) -> Array:
+    """Build the system of `shift` with the right-hand side f - L y; return r'z."""
+    every = system.all_images
+    system.assemble(y, ~every, every)
+    system.r[:] = system.backend.flow(y, f, every) / -system.levels[0].sd
+    if f is not None:
+        system.r[system.backend.isolated()] = 0  # whose value depends on no coefficient
+    return system.start(every)
+
+
+def adjoint(
+    c: Coefficients, measurement: Measurement, adjust: Adjust, y: Tensor, v: Tensor, tolerance: float, limit: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve the adjoint for v = dloss/dy [N, H, W] at the equilibrium y.
+
+    Returns:
+        dloss/dS [N, h, w], dloss/dc of the vertical and of the horizontal edges.
+    """
+    with np.errstate(all="ignore"):
+        system = System(c, measurement, adjust)
+        backend, xp = system.backend, system.xp
+        fields = backend.field(y), backend.field(v)
+        if adjust == "shift":
+            a, flux, left = _shift_adjoint(system, fields[1], tolerance, limit)
+        else:
+            a, k, left = solve_ratio_adjoint(system, *fields, tolerance, limit)
+            mean = backend.block_sums(fields[0]) / xp.where(system.used, system.count, 1)
+            share = xp.where(system.soft, mean / xp.where(system.soft, system.source, 1), 1.0)
+            flux = system.count * k * share
+        _warn_of_adjoint(float(left.max()), tolerance)
+        a, flux = backend.tensor(a), backend.tensor(flux).to(y.dtype)
+        return flux, -a.diff(dim=-2) * y.diff(dim=-2), -a.diff(dim=-1) * y.diff(dim=-1)
+
+
+def _shift_adjoint(system: System, v: Array, tolerance: float, limit: int) -> tuple[Array, Array, Array]:
+    """Solve L a + m k = v; return a, dloss/dS and the share of r'z that is left."""
+    a = 0 * v
+    first = _start_shift(system, a, v)
+    rz, _ = conjugate_gradients(system, first, tolerance**2 * first, limit)
+    a += system.solution()
+    flux = system.backend.block_sums(system.backend.flow(a, v, system.all_images))
+    return a, -flux * system.used, divide(system.xp, rz, first)
+
+
+def _reference_energy(system: System, y: Array) -> Array:
+    """y'L y of the nearest-neighbour image, or of the start where that is constant."""
+    filled = system.xp.where(system.used, system.source, system.mean_source()[:, None, None])
+    energy = system.backend.nearest_energy(filled)
+    return energy if bool((energy > 0).all()) else system.xp.where(energy > 0, energy, system.backend.energy(y))
+
+
+def _rounding(system: System, y: Array) -> Array:
+    """The r'z that the rounding of y alone leaves."""
+    return (2 * system.backend.eps) ** 2 * 2 * system.backend.edge_total() * (y * y).mean((1, 2))
+
+
+def _warn_of_adjoint(left: float, tolerance: float) -> None:
+    """Say so where the gradient is less exact than the tolerance; `left` is the share of r'z that remains."""
+    if left > tolerance**2:
+        warnings.warn(
+            f"gradient of the equilibrium not reached: relative residual {left**0.5:.1e}, tolerance {tolerance:g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from . import engine
 from .blocks import spread
 from .coefficients import Coefficients
-from .measurement import Adjust, Constraint, check
+from .measurement import Adjust, Measurement, extremes, read_measurement
 from .solution import Solution, summarise
 
 STEP_SIZE = 0.24  # lambda of Eq. 1; stable below 1/4
@@ -37,23 +35,23 @@ def diffuse(y: Tensor, coefficients: Coefficients, step_size: float = STEP_SIZE)
 
 
 def adjustment(
-    y: Tensor, constraint: Constraint, adjust: Adjust, step_size: float = STEP_SIZE, epsilon: float = 0.0
+    y: Tensor, measurement: Measurement, adjust: Adjust, step_size: float = STEP_SIZE, epsilon: float = 0.0
 ) -> Tensor:
     """Return y adjusted to the measurement: Eq. 3 (`ratio`), or the same by addition (`shift`); y is [N, H, W]."""
-    mean = constraint.down(y)
-    wanted = mean + _pull(constraint, step_size) * (constraint.source - mean)
+    mean = measurement.down(y)
+    wanted = mean + _pull(measurement, step_size) * (measurement.source - mean)
     if adjust == "ratio":
-        change = torch.where(constraint.count > 0, wanted / (mean + epsilon), torch.ones_like(mean))
+        change = torch.where(measurement.count > 0, wanted / (mean + epsilon), torch.ones_like(mean))
     else:
         change = wanted - mean
-    change = spread(change, constraint.blocks)
+    change = spread(change, measurement.blocks)
     changed = y * change if adjust == "ratio" else y + change
-    return changed if constraint.measured is None else torch.where(constraint.measured, changed, y)
+    return changed if measurement.measured is None else torch.where(measurement.measured, changed, y)
 
 
-def _pull(constraint: Constraint, step_size: float) -> Tensor:
+def _pull(measurement: Measurement, step_size: float) -> Tensor:
     """Share of the misfit removed in one step: 1 for hard cells, 0 for those without a measurement."""
-    theta = step_size * constraint.weight / constraint.count.clamp(min=1)
+    theta = step_size * measurement.weight / measurement.count.clamp(min=1)
     return torch.where(
         torch.isinf(theta),
         torch.ones_like(theta),
@@ -97,44 +95,44 @@ def iterate(
         raise ValueError(f"need 0 <= grad_steps <= steps, got grad_steps={grad_steps}, steps={steps}")
     if not 0 < step_size < 0.25:
         raise ValueError(f"step_size must lie in (0, 1/4) for the loop to be stable (Eq. 1), got {step_size}")
-    constraint = check(source, coefficients, adjust, mask, coverage, weight)
+    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
     # those of Eq. 2 are at most 1; the loop ends at the same image with smaller steps, which larger ones need
-    step_size /= max([1.0, *(engine.extremes(edges)[1] for edges in coefficients if edges.numel())])
+    step_size /= max([1.0, *(extremes(edges)[1] for edges in coefficients if edges.numel())])
     flat = flatten(coefficients, source.shape[1])
-    before = y = start(initial, source, constraint).detach()
+    before = y = start(initial, source, measurement).detach()
     with torch.no_grad():
         if steps == 0:
-            y = adjustment(y, constraint, adjust)
+            y = adjustment(y, measurement, adjust)
         elif grad_steps == 0:  # the last step on its own, to see how much it still changes
-            before = _run(y, flat, constraint, adjust, step_size, epsilon, steps - 1)
-            y = _run(before, flat, constraint, adjust, step_size, epsilon, 1)
+            before = _run(y, flat, measurement, adjust, step_size, epsilon, steps - 1)
+            y = _run(before, flat, measurement, adjust, step_size, epsilon, 1)
         else:
-            y = _run(y, flat, constraint, adjust, step_size, epsilon, steps - grad_steps)
+            y = _run(y, flat, measurement, adjust, step_size, epsilon, steps - grad_steps)
     for _ in range(grad_steps):
         before = y
-        y = adjustment(diffuse(y, flat, step_size), constraint, adjust, step_size, epsilon)
+        y = adjustment(diffuse(y, flat, step_size), measurement, adjust, step_size, epsilon)
     count = torch.full((y.shape[0],), steps)
-    change = _relative_change(before.detach(), y.detach(), constraint)
+    change = _relative_change(before.detach(), y.detach(), measurement)
     still = change < 10 * torch.finfo(y.dtype).eps
     reason = ["stands still" if s else f"{steps} steps done" for s in still]
-    return summarise(y, constraint, tuple(source.shape[:2]), count, change, still, reason)  # type: ignore[arg-type]
+    return summarise(y, measurement, tuple(source.shape[:2]), count, change, still, reason)  # type: ignore[arg-type]
 
 
-def start(initial: Tensor | None, source: Tensor, constraint: Constraint) -> Tensor:
+def start(initial: Tensor | None, source: Tensor, measurement: Measurement) -> Tensor:
     """The image to start from, [N, H, W]; holes of a start made here hold the mean of the measured cells."""
-    H, W = constraint.blocks.target_size
+    H, W = measurement.blocks.target_size
     if initial is not None:
         if initial.shape != (*source.shape[:2], H, W) or initial.dtype != source.dtype:
             raise ValueError(
                 f"initial must be {(*source.shape[:2], H, W)} of {source.dtype}, "
                 f"got {tuple(initial.shape)} of {initial.dtype}"
             )
-        if not all(map(math.isfinite, engine.extremes(initial))):
+        if not all(map(math.isfinite, extremes(initial))):
             raise ValueError("initial holds NaN or infinite values; fill them first")
         return initial.reshape(-1, H, W)
-    used = constraint.count > 0
-    mean = constraint.source.sum(dim=(-2, -1)) / used.sum(dim=(-2, -1))
-    return spread(torch.where(used, constraint.source, mean[:, None, None]), constraint.blocks)
+    used = measurement.count > 0
+    mean = measurement.source.sum(dim=(-2, -1)) / used.sum(dim=(-2, -1))
+    return spread(torch.where(used, measurement.source, mean[:, None, None]), measurement.blocks)
 
 
 def flatten(coefficients: Coefficients, channels: int) -> Coefficients:
@@ -145,7 +143,7 @@ def flatten(coefficients: Coefficients, channels: int) -> Coefficients:
 def _run(
     y: Tensor,
     coefficients: Coefficients,
-    constraint: Constraint,
+    measurement: Measurement,
     adjust: Adjust,
     step_size: float,
     epsilon: float,
@@ -154,34 +152,17 @@ def _run(
     """`steps` steps without gradient: compiled on the CPU, torch elsewhere."""
     if y.device.type != "cpu":
         for _ in range(steps):
-            y = adjustment(diffuse(y, coefficients, step_size), constraint, adjust, step_size, epsilon)
+            y = adjustment(diffuse(y, coefficients, step_size), measurement, adjust, step_size, epsilon)
         return y
-    from . import _numba_loop
+    from .cpu.backend import run_loop
 
-    pad = torch.nn.functional.pad
-    wv = pad(coefficients.vertical.detach(), (0, 0, 1, 1)).numpy()
-    wh = pad(coefficients.horizontal.detach(), (1, 1)).numpy()
-    now = y.detach().contiguous().numpy()
-    part = torch.where(constraint.count > 0, 1 / constraint.count.double(), 0.0)
-    source, pull, share = (
-        v.detach().to(y.dtype).contiguous().numpy() for v in (constraint.source, _pull(constraint, step_size), part)
-    )
-    blank = np.zeros((1, 1), now.dtype)
-    measured = None if constraint.measured is None else constraint.measured.to(y.dtype).numpy()
-
-    def one(n: int) -> np.ndarray:
-        return _numba_loop.loop(
-            now[n], wv[n], wh[n], step_size, adjust == "ratio", epsilon,
-            source[n], pull[n], share[n], blank if measured is None else measured[n], measured is not None,
-            constraint.blocks.rows, constraint.blocks.cols, steps,
-        )  # fmt: skip
-
-    return torch.from_numpy(np.stack(engine.each(one, len(now))))
+    pull = _pull(measurement, step_size)
+    return run_loop(y, Coefficients(*(step_size * c for c in coefficients)), measurement, pull, adjust, epsilon, steps)
 
 
-def _relative_change(before: Tensor, after: Tensor, constraint: Constraint) -> Tensor:
+def _relative_change(before: Tensor, after: Tensor, measurement: Measurement) -> Tensor:
     """Largest change in a step, as a share of the range of the measured source, [N]."""
-    used, s = constraint.count > 0, constraint.source.detach()
+    used, s = measurement.count > 0, measurement.source.detach()
     high = torch.where(used, s, -torch.inf).flatten(1).amax(1)
     low = torch.where(used, s, torch.inf).flatten(1).amin(1)
     scale = torch.where(high > low, high - low, high.abs()).clamp(min=torch.finfo(s.dtype).tiny)

@@ -1,4 +1,4 @@
-"""What the target must agree with: which cells are measured, over which pixels, and how firmly."""
+"""What is known of each cell: its value, over which pixels it was measured, and how firmly it is kept."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from . import engine
 from .blocks import Blocks, block_sum, partition, spread
 from .coefficients import Coefficients
 
 Adjust = Literal["ratio", "shift"]
 
 
+def extremes(values: Tensor) -> tuple[float, float]:
+    """Least and largest value; NaN if there is any."""
+    low, high = torch.aminmax(values.detach())
+    return float(low), float(high)
+
+
 @dataclass
-class Constraint:
+class Measurement:
     """The measurement of N = B K images, checked and in one form."""
 
     blocks: Blocks
@@ -37,14 +42,14 @@ class Constraint:
         return block_sum(taken, self.blocks) / self.count.clamp(min=1) * (self.count > 0)
 
 
-def check(
+def read_measurement(
     source: Tensor,
     coefficients: Coefficients,
     adjust: Adjust,
     mask: Tensor | None,
     coverage: Tensor | None,
     weight: Tensor | None,
-) -> Constraint:
+) -> Measurement:
     """Check shapes and values once, for the loop and the solver alike, and bring them to one form.
 
     Raises:
@@ -65,7 +70,7 @@ def check(
     if mask is None and coverage is None and weight is None:  # the usual case, in a few operations
         _check_whole(detached, adjust)
         count = torch.from_numpy(blocks.area).to(detached).expand(cells)
-        return Constraint(
+        return Measurement(
             blocks, source.reshape(cells), torch.full_like(detached, torch.inf).reshape(cells), count, None
         )
     strength = torch.full_like(detached, torch.inf)
@@ -95,7 +100,7 @@ def check(
     values = source.reshape(cells)
     _check_values(values.detach(), count > 0, adjust)
     values = torch.where(count > 0, values, torch.zeros_like(values))
-    return Constraint(blocks, values, strength, count, measured)
+    return Measurement(blocks, values, strength, count, measured)
 
 
 def _check_coefficients(source: Tensor, coefficients: Coefficients) -> None:
@@ -113,7 +118,7 @@ def _check_coefficients(source: Tensor, coefficients: Coefficients) -> None:
                 f"{name} coefficients are {c.dtype} on {c.device}, source is {source.dtype} on {source.device}; "
                 "convert one to the other"
             )
-        low, high = engine.extremes(c) if c.numel() else (0.0, 0.0)
+        low, high = extremes(c) if c.numel() else (0.0, 0.0)
         if not (low >= 0 and high < float("inf")):
             raise ValueError(f"{name} coefficients must be finite and >= 0; are there NaN in the guide's features?")
 
@@ -127,7 +132,7 @@ def _expand(name: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _check_whole(source: Tensor, adjust: Adjust) -> None:
     """The same as `_check_values` where every cell is measured."""
-    low, high = engine.extremes(source)
+    low, high = extremes(source)
     if not (math.isfinite(low) and math.isfinite(high) and (adjust == "shift" or low > 0)):
         _check_values(source, torch.ones_like(source, dtype=torch.bool), adjust)
 

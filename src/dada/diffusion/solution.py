@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from . import engine
-from .measurement import Constraint
+from .measurement import Measurement
 
 
 class ConvergenceWarning(UserWarning):
@@ -21,7 +20,7 @@ class Solution:
 
     Attributes:
         values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not.
-        iterations: [B, K] steps of the loop, or iterations of the solver (those of tiles by their share of the pixels).
+        iterations: [B, K] steps of the loop, or iterations of the solver.
         residual: [B, K] what is left to do. For the solver, the estimated energy norm of the error relative to that
             of the nearest-neighbour image; for the loop, the largest change in the last step relative to the range of
             the source.
@@ -42,7 +41,7 @@ class Solution:
 
 def summarise(
     values: Tensor,  # [N, H, W]
-    constraint: Constraint,
+    measurement: Measurement,
     shape: tuple[int, int],  # B, K
     iterations: Tensor,
     residual: Tensor,
@@ -51,7 +50,7 @@ def summarise(
 ) -> Solution:
     """Measure the misfit and bring everything to [B, K]."""
     with torch.no_grad():
-        largest, mean = engine.on(values.device).misfit(values, constraint)
+        largest, mean = _misfit(values.detach().double(), measurement)
     return Solution(
         values=values.reshape(*shape, *values.shape[-2:]),
         iterations=iterations.reshape(shape),
@@ -61,3 +60,10 @@ def summarise(
         converged=converged.reshape(shape),
         reason=reason,
     )
+
+
+def _misfit(values: Tensor, measurement: Measurement) -> tuple[Tensor, Tensor]:
+    """Largest and mean |down(values) - source| over the measured cells of each image, [N]."""
+    used = (measurement.count > 0).flatten(1)
+    error = (measurement.down(values) - measurement.source.detach()).abs().flatten(1) * used
+    return error.amax(dim=1), error.sum(dim=1) / used.sum(dim=1)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dada.diffusion import coefficients, down, equilibrium, iterate, up
 from dada.diffusion.loop import adjustment, diffuse
-from dada.diffusion.measurement import check
+from dada.diffusion.measurement import read_measurement
 from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import finish, sheet
@@ -69,7 +69,7 @@ def adjustment_example(study: Study) -> Findings:
     y = up(source, (4, 4)) * torch.tensor([[[[1.1, 0.9], [0.9, 1.1]]]]).repeat(1, 1, 2, 2)
     c = coefficients(torch.zeros(1, 1, 4, 4), 1.0)
     diffused = diffuse(y[:, 0], c)
-    constraint = check(source, c, "ratio", None, None, None)
+    constraint = read_measurement(source, c, "ratio", None, None, None)
     means = constraint.down(diffused)
     ratios = constraint.source / means
     adjusted = adjustment(diffused, constraint, "ratio")

@@ -1,0 +1,1 @@
+"""The operators of the saddle system compiled for the CPU."""

@@ -1,0 +1,214 @@
+"""Kernels: plain loops that numba compiles when they are first used, and keeps for later processes.
+
+A kernel is compiled apart for each type of numbers, and for one or several threads. Each of these variants has a folder
+of its own, so that a file of the cache only ever holds one thing: two processes that compile at the same time write
+the same files, whole, and neither harms the other. The folder is named after all that the code depends on (source,
+numba, Python, processor), so that what another version or machine left is never read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import torch
+from numba.core import event
+
+log = logging.getLogger("dada")
+
+# Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+LARGE = 1 << 18  # pixels of a batch from which several threads pay
+KEPT = 8  # caches of other versions that are left in place
+
+inlined: Any = numba.njit(**OPTIONS)
+"""Decorator of a function that kernels call; it is compiled into each of them."""
+
+
+class Variant(NamedTuple):
+    """What a kernel is compiled for."""
+
+    kind: type[np.floating[Any]]
+    parallel: bool
+
+
+class Kernel:
+    """Decorator of a loop over arrays, compiled when a variant is first called: `kernel[variant](...)`.
+
+    Called without a variant, it runs on one thread in the type of its first argument.
+    """
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        """Take a function, and options of numba other than the usual ones."""
+        self.function, self.options = function, OPTIONS | options
+        self._compiled: dict[Variant, Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self[Variant(arguments[0].dtype.type, False)](*arguments)
+
+    def __getitem__(self, variant: Variant) -> Callable[..., Any]:
+        return self._compiled.get(variant) or (lambda *arguments: self._first_call(variant, arguments))
+
+    def _first_call(self, variant: Variant, arguments: tuple[Any, ...]) -> Any:
+        """Load or compile, and call. A cache that cannot be read is removed."""
+        folder = cache_folder(Path(self.function.__code__.co_filename).parent)
+        part = folder and folder / f"{np.dtype(variant.kind).name}-{'parallel' if variant.parallel else 'serial'}"
+        with _compiling, event.install_listener("numba:compile", _Announce(part is not None)):
+            call = self._compile(variant.parallel, part)
+            try:
+                result = call(*arguments)
+            except Exception:  # unpickling what is damaged may raise anything
+                if part is None:
+                    raise
+                shutil.rmtree(part, ignore_errors=True)
+                call = self._compile(variant.parallel, part)
+                result = call(*arguments)
+        self._compiled[variant] = call
+        return result
+
+    def _compile(self, parallel: bool, folder: Path | None) -> Callable[..., Any]:
+        """The function as numba compiles it at its first call, unless the folder has it."""
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder or "")
+        try:
+            compiled = numba.njit(parallel=parallel, cache=folder is not None, **self.options)(self.function)
+        finally:
+            numba.config.CACHE_DIR = before
+        return _one_at_a_time(compiled) if parallel else compiled
+
+
+kernel = Kernel
+_compiling = threading.RLock()
+
+
+class _Announce(event.Listener):  # type: ignore[misc]
+    """Say once in a process that kernels are being compiled."""
+
+    done = False
+
+    def __init__(self, kept: bool) -> None:
+        self.kept = kept
+
+    def on_start(self, event: event.Event) -> None:
+        if not _Announce.done:
+            again = "which happens once" if self.kept else "in every process, as no folder for a cache can be written"
+            log.info("compiling the solver for this machine, %s and takes some seconds", again)
+        _Announce.done = True
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+# ---- threads
+
+_threads = threading.Lock()
+_forked = False
+
+
+def several_threads(pixels: int) -> bool:
+    """Whether kernels of a batch of so many pixels use several threads, as many as torch does; sets their number."""
+    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
+    if threads == 1 or pixels < LARGE or _forked:
+        return False
+    numba.set_num_threads(threads)
+    return True
+
+
+def _one_at_a_time(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Some of numba's thread pools end the process when two threads use them at once."""
+
+    def call(*arguments: Any) -> Any:
+        with _threads:
+            return compiled(*arguments)
+
+    return call
+
+
+def _after_fork() -> None:
+    """The threads of a pool do not survive a fork."""
+    global _threads, _compiling, _forked
+    _threads, _compiling, _forked = threading.Lock(), threading.RLock(), True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- the cache
+
+
+@cache
+def cache_folder(source: Path) -> Path | None:
+    """Where compiled code is kept of kernels whose source is in this folder; None: nowhere can be written."""
+    name = f"{source.name}-{_fingerprint(source)}"
+    for root in _cache_roots():
+        folder = root / name
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not folder.exists():
+                _remove_oldest(root)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        if _is_ours(folder):  # what is kept here is code that will be run
+            return folder
+    return None
+
+
+def _cache_roots() -> Iterator[Path]:
+    """Folders to try: what numba was told, the user's cache, and a folder for temporary files."""
+    if numba.config.CACHE_DIR:
+        yield Path(numba.config.CACHE_DIR) / "dada"
+        return
+    if sys.platform == "win32":
+        yield Path(os.environ.get("LOCALAPPDATA", "~")).expanduser() / "dada" / "cache"
+    elif sys.platform == "darwin":
+        yield Path("~/Library/Caches/dada").expanduser()
+    else:
+        yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dada"
+    yield Path(tempfile.gettempdir()) / f"dada-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody else can write here."""
+    if not hasattr(os, "getuid"):
+        return True
+    found = folder.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _remove_oldest(root: Path) -> None:
+    """Remove all but the newest caches of other versions."""
+    with suppress(OSError):
+        for old in sorted(root.iterdir(), key=lambda folder: -folder.stat().st_mtime)[KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _fingerprint(source: Path) -> str:
+    """A digest of the files in this folder and the one above, numba, Python and the processor."""
+    digest = hashlib.sha256()
+    for file in sorted([*source.glob("*.py"), *source.parent.glob("*.py")]):
+        digest.update(file.name.encode() + file.read_bytes())
+    for part in (numba.__version__, sys.version, platform.machine(), _processor()):
+        digest.update(part.encode())
+    return digest.hexdigest()[:16]
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    return platform.processor()

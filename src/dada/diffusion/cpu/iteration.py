@@ -1,0 +1,111 @@
+"""Kernels of conjugate gradients on the finest grid: the step, the next direction, its product with the system."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from .compiling import kernel
+from .rows import expand, reduce
+
+
+@kernel
+def step(x, r, p, q, g, alpha, active, inverse, blocks, sums, squares):
+    """x += alpha p and r -= alpha q; in hard cells, take multiples of g out of r, which do not matter there.
+
+    `inverse` [N, h, w] is 1 / sum(g^2) in hard cells, 0 elsewhere. `sums` receives the block sums of g r, before multiples
+    of g are taken out, and squares [N, bands] r'r.
+    """
+    rows, cols, bands = blocks
+    N, _, W = x.shape
+    tasks = bands.shape[0] - 1
+    for task in prange(N * tasks):
+        n, band = task // tasks, task % tasks
+        if not active[n]:
+            continue
+        length = x.dtype.type(alpha[n])
+        line = np.empty(W, x.dtype)
+        cells = np.empty(cols.shape[0] - 1)
+        total = 0.0
+        for block in range(bands[band], bands[band + 1]):
+            line[:] = 0
+            for i in range(rows[block], rows[block + 1]):
+                for j in range(W):
+                    x[n, i, j] += length * p[n, i, j]
+                for j in range(W):
+                    value = r[n, i, j] - length * q[n, i, j]
+                    r[n, i, j] = value
+                    line[j] += g[n, i, j] * value
+            reduce(line, cols, sums[n, block])
+            for cell in range(cells.shape[0]):
+                cells[cell] = sums[n, block, cell] * inverse[n, block, cell]
+            expand(cells, cols, line)
+            for i in range(rows[block], rows[block + 1]):
+                part = r.dtype.type(0)
+                for j in range(W):
+                    value = r[n, i, j] - g[n, i, j] * line[j]
+                    r[n, i, j] = value
+                    part += value * value
+                total += part
+        squares[n, band] = total
+
+
+@kernel
+def turn(p, z, beta, active, blocks):
+    """p = z + beta p."""
+    rows, _, bands = blocks
+    N, _, W = p.shape
+    tasks = bands.shape[0] - 1
+    for task in prange(N * tasks):
+        n, band = task // tasks, task % tasks
+        if active[n]:
+            share = p.dtype.type(beta[n])
+            for i in range(rows[bands[band]], rows[bands[band + 1]]):
+                for j in range(W):
+                    p[n, i, j] = z[n, i, j] + share * p[n, i, j]
+
+
+@kernel
+def multiply(p, wv, wh, active, blocks, q, products):
+    """q = K p = p - sum of w p over the neighbours; products [N, bands] receives p'q."""
+    rows, _, bands = blocks
+    N, H, W = p.shape
+    tasks = bands.shape[0] - 1
+    for task in prange(N * tasks):
+        n, band = task // tasks, task % tasks
+        if not active[n]:
+            continue
+        total = 0.0
+        for i in range(rows[bands[band]], rows[bands[band + 1]]):
+            above, here, below = p[n, max(i - 1, 0)], p[n, i], p[n, min(i + 1, H - 1)]
+            up, down, side, out = wv[n, i], wv[n, i + 1], wh[n, i], q[n, i]
+            part = p.dtype.type(0)
+            for j in range(1, W - 1):
+                flow = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
+                out[j] = here[j] - flow
+                part += here[j] * (here[j] - flow)
+            for j in range(0, W, max(W - 1, 1)):
+                flow = up[j] * above[j] + down[j] * below[j]
+                flow += side[j] * here[max(j - 1, 0)] + side[j + 1] * here[min(j + 1, W - 1)]
+                out[j] = here[j] - flow
+                part += here[j] * (here[j] - flow)
+            total += part
+        products[n, band] = total
+
+
+@kernel
+def add_constraint(out, source, g, kappa, active, blocks):
+    """out = source + g kappa, with kappa [N, h, w] of the cell that holds the pixel; the two fields may be one."""
+    rows, cols, bands = blocks
+    N, _, W = out.shape
+    tasks = bands.shape[0] - 1
+    for task in prange(N * tasks):
+        n, band = task // tasks, task % tasks
+        if not active[n]:
+            continue
+        line = np.empty(W, out.dtype)
+        for block in range(bands[band], bands[band + 1]):
+            expand(kappa[n, block], cols, line)
+            for i in range(rows[block], rows[block + 1]):
+                for j in range(W):
+                    out[n, i, j] = source[n, i, j] + g[n, i, j] * line[j]

@@ -1,0 +1,191 @@
+"""The saddle system to which both adjustments come down, for a batch of images on any backend.
+
+The paper's loop (loop.py) stands still where the adjustment gives back what flows out of every pixel. With L the graph
+Laplacian of the coefficients, m_p = 1 for the measured pixels of block b and n_b their number:
+
+    shift   (L y)_p = m_p mu_b          ratio   (L y)_p = m_p mu_b y_p          and in both   down(y)_b = S_b
+
+A soft cell of weight w_b replaces the last equation by  n_b mu_b = w_b (S_b - down(y)_b)  for `shift` and by
+n_b mu_b down(y)_b = w_b (S_b - down(y)_b)  for `ratio`: the flow into the block pays for the misfit.
+
+Both are solved through systems of one kind. With positive edge weights K, a vector g in each block and a slack in each
+cell,
+
+    K x + g k_b = f,    (sum over the block of g x) - slack_b k_b = 0
+
+The slack is 0 for a hard cell, which must be met exactly, and infinite for one without a measurement.
+
+Fields are [N, H, W], cells [N, h, w] and numbers [N], in the arrays of the backend: NumPy with compiled kernels
+(cpu/backend.py), or torch on any device (torch_backend.py). The text is the same for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .coefficients import Coefficients
+from .measurement import Adjust, Measurement
+from .multigrid import ENLARGEMENT, Grid, Level, cycle, grids, worth_it
+
+Array = Any  # NumPy or torch
+
+
+class System:
+    """The saddle system of N images, what it is built of, and the state of conjugate gradients on it.
+
+    Attributes:
+        x, r, p, z: solution, residual, search direction and preconditioned residual, scaled to a unit diagonal.
+        levels: the system on the finest grid and, where there is a V-cycle, on the coarser ones.
+        source, count: [N, h, w] what was measured, and over how many pixels.
+        used, hard, soft: [N, h, w] bool, cells with a measurement, and of which kind.
+    """
+
+    def __init__(self, c: Coefficients, measurement: Measurement, adjust: Adjust) -> None:
+        """Take the coefficients [N, ...] and the measurement; `assemble` builds the system."""
+        self.backend = backend = _backend(c.vertical)(c, measurement)
+        self.xp = xp = backend.xp
+        self.is_ratio = adjust == "ratio"
+        self.source, self.count, weight = (
+            backend.cells(v) for v in (measurement.source, measurement.count, measurement.weight)
+        )
+        self.used = self.count > 0
+        self.inverse_weight = xp.where(weight > 0, 1 / xp.where(weight > 0, weight, 1), xp.inf)
+        self.hard = self.used & (self.inverse_weight == 0)
+        self.soft = self.used & ~self.hard
+        self.loose = not bool(self.hard.all())  # some cells are not hard
+        self.blocks = measurement.blocks
+        self.all_images = self.count[:, 0, 0] >= 0
+        self.slack = self._slack_of_sums()
+        self.x, self.r, self.p, self.q = (backend.new_field() for _ in range(4))
+        self.along = xp.zeros_like(self.count)  # the multiplier of p
+        self.enlargement = 1.0 if bool(self.soft.any()) else ENLARGEMENT
+        self.use_grids(grids(self.blocks, self.loose) if worth_it(self.blocks, backend.host(self.hard)) else ())
+
+    def use_grids(self, coarser: tuple[Grid, ...]) -> None:
+        """Precondition by a V-cycle over these grids, or by the diagonal if there are none."""
+        self.grids = coarser
+        self.levels: list[Level] = [self.backend.finest(), *map(self.backend.level, coarser)]
+        for finer, grid in zip(self.levels, coarser, strict=False):
+            finer.groups = self.backend.as_layout(grid.groups)
+
+    def mean_source(self) -> Array:
+        """[N] mean of the measured cells."""
+        return (self.source * self.used).sum((1, 2)) / self.used.sum((1, 2))
+
+    def least_source(self, sign: int = 1) -> Array:
+        """[N] least of the measured values, or of their negatives."""
+        low = self.xp.where(self.used, sign * self.source, self.xp.inf)
+        return self.xp.amin(low, (1, 2))
+
+    # ---- the system at a state y
+
+    def assemble(self, y: Array, at_y: Array, which: Array) -> None:
+        """Build the system of `shift` (w = c, g = m), or where `at_y` that of `ratio` at y (w = c y_p y_n, g = m y^2).
+
+        Args:
+            y: field; the present state.
+            at_y: [N] bool.
+            which: [N] bool, images whose system is built; that of the others stays.
+        """
+        slack = self._slack_of_sums()
+        if bool((at_y & which).any()) and bool(self.soft.any()):
+            slack = self.xp.where(self.soft & at_y[:, None, None], slack * self._slack_factor(y), slack)
+        self.slack[which] = slack[which]
+        self.backend.assemble(self.levels[0], y, at_y, self.used, which)
+        self._invert(self.levels[0])
+        self.hard_inverse = self.xp.where(self.hard, self.levels[0].inverse, 0.0)
+        for finer, level, grid in zip(self.levels, self.levels[1:], self.grids, strict=False):
+            if grid.kind == "within":
+                self.backend.coarsen(finer, level, which)
+                self._invert(level)
+            else:
+                self.backend.across_cells(finer, level, grid, self.slack)
+
+    def _invert(self, level: Level) -> None:
+        total = self.slack + level.squares
+        usable = (total > 0) & self.xp.isfinite(total)
+        level.inverse = self.xp.where(usable, 1 / self.xp.where(usable, total, 1), 0.0)
+
+    def _slack_of_sums(self) -> Array:
+        """1 / weight, of sums over the block instead of means."""
+        return self.xp.where(self.used, self.inverse_weight * self.xp.where(self.used, self.count, 1) ** 2, self.xp.inf)
+
+    def _slack_factor(self, y: Array) -> Array:
+        """What turns the slack of sum(y) into that of sum(y^2 x) in a soft cell."""
+        n = self.xp.where(self.used, self.count, 1)
+        mean, square = self.backend.block_sums(y) / n, self.backend.block_sums(y, y) / n
+        return square * mean / self.xp.where(self.soft, self.source, 1)
+
+    def adjust(self, y: Array, cells: Array, active: Array | None = None) -> None:
+        """Eq. 3 on these cells, [N, h, w] bool: change y such that down(y) = S there."""
+        xp, n = self.xp, self.xp.where(self.used, self.count, 1)
+        mean = self.backend.block_sums(y, active=active) / n
+        if self.is_ratio:
+            change = xp.where(cells, self.source / xp.where(cells, mean, 1) - 1, 0.0)
+        else:
+            change = xp.where(cells, self.source - mean, 0.0)
+        self.backend.change_blocks(y, change, self.is_ratio, active)
+
+    # ---- conjugate gradients: the operators of their text in conjugate_gradients.py
+
+    def start(self, active: Array) -> Array:
+        """Begin at x = 0 with the right-hand side in r; return r'z."""
+        for state in (self.x, self.p, self.q, self.along):
+            state[active] = 0
+        return self.step(0.0 * active, active)
+
+    def direction(self, beta: Array, active: Array) -> Array:
+        """p = z + beta p, q = K p + g k_p; return p'q."""
+        backend, finest = self.backend, self.levels[0]
+        backend.turn(self.p, self.z, beta, active)
+        product = backend.multiply(finest, self.p, self.q, active)
+        if self.loose:  # k of the direction follows p; in hard cells it does not matter
+            self.along = self.multiplier + beta[:, None, None] * self.along
+            backend.add_constraint(self.q, self.q, finest, self.along, active)
+            product = product + (self.along * backend.block_sums(finest.g, self.p)).sum((1, 2))
+        return product
+
+    def step(self, alpha: Array, active: Array) -> Array:
+        """x += alpha p, r -= alpha q, z = M^-1 r; return r'z.
+
+        In a hard cell r matters only up to multiples of g. Taking them out keeps r'z free of cancellation.
+        """
+        xp, backend, finest = self.xp, self.backend, self.levels[0]
+        sums, squares = backend.step(self.x, self.r, self.p, self.q, finest, alpha, active, self.hard_inverse)
+        rz = squares * (1 + 2 * backend.eps)  # what rounding leaves is not convergence
+        if self.loose:
+            kappa = xp.where(self.hard, 0.0, sums * finest.inverse)
+            rz = xp.maximum(rz - (kappa * sums).sum((1, 2)), 2 * backend.eps * squares)
+        if self.grids:
+            self.z, multiplier, cycled = cycle(backend, self.levels, self.r, self.enlargement, active)
+            self.multiplier = xp.where(self.hard, 0.0, multiplier)
+            return xp.where(cycled >= 0.5 * rz, cycled, xp.nan)  # else rounding has upset the cycle
+        self.z = self.r
+        if self.loose:
+            self.z, self.multiplier = finest.memory["z"], kappa
+            backend.add_constraint(self.z, self.r, finest, -kappa, active)
+        return rz
+
+    def half_step(self, rz: Array, beta: Array, active: Array) -> None:
+        """Move x along one more direction, without the residual: z is there already, and was most of the work."""
+        alpha = divide(self.xp, rz, self.direction(beta, active))
+        self.backend.move(self.x, self.p, self.xp.where(active, alpha, 0.0))
+
+    def solution(self) -> Array:
+        """x without the scaling."""
+        return self.x / self.levels[0].sd
+
+
+def divide(xp: Any, a: Array, b: Array) -> Array:
+    """a / b, and 0 where b is not positive."""
+    return xp.where(b > 0, a / b, 0.0)
+
+
+def _backend(tensor: Any) -> Any:
+    if tensor.device.type == "cpu":
+        from .cpu.backend import CpuBackend
+
+        return CpuBackend
+    from .torch_backend import TorchBackend
+
+    return TorchBackend
