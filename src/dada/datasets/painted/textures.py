@@ -17,8 +17,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from dada.datasets.painted_outlines import Bytes, Rng
-from dada.datasets.painted_patterns import MAKERS, TILE
+from dada.datasets.painted.outlines import Bytes, Rng
+from dada.datasets.painted.patterns import MAKERS, TILE
 from dada.errors import InputError
 
 PATTERNS = 72

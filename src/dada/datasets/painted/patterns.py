@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from dada.datasets.painted_outlines import Bytes, Rng
+from dada.datasets.painted.outlines import Bytes, Rng
 
 TILE = 256  # side of a tile
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from dada.datasets.painted_numba import compose, darken, hide, light_ground
-from dada.datasets.painted_outlines import Box, Bytes, Floats, Outline, Rng, blob, polygon
-from dada.datasets.painted_things import Part
-from dada.datasets.textures import Material
+from dada.datasets.painted.kernels import compose, darken, hide, light_ground
+from dada.datasets.painted.outlines import Box, Bytes, Floats, Outline, Rng, blob, polygon
+from dada.datasets.painted.textures import Material
+from dada.datasets.painted.things import Part
 
 NEAREST = 400.0  # mm: nothing comes closer to the camera
 SHADOWS = 0.75  # share of parts that cast one; of others it falls out of sight
@@ -41,7 +41,7 @@ class Light:
         return cls(towards, rng.uniform(0.25, 0.8), rng.uniform(0.05, 0.6), rng.uniform(0.1, 0.7))
 
     def lamp(self, gloss: float) -> Floats:
-        """The numbers that the compiled passes want: see `painted_numba.shade`."""
+        """The numbers that the compiled passes want: see `kernels.shade`."""
         x, y, z = self.towards
         half = 1 / math.sqrt(2 + 2 * z)
         diffuse = (1 - self.ambient) / max(z, 0.35)  # a surface that faces the camera is as bright as its colour
@@ -57,7 +57,7 @@ class Stage:
         ground: [H, W] mm, the backdrop alone.
         distance: mm to its middle, about.
         pixel: mm in the scene that a pixel sees, at the depth of the backdrop.
-        per_pixel: see `painted_numba.shade`.
+        per_pixel: see `kernels.shade`.
     """
 
     def __init__(self, rng: Rng, size: tuple[int, int], distance: float, pixel: float, materials: list[Material]):

@@ -10,7 +10,7 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from dada.datasets.painted_outlines import (
+from dada.datasets.painted.outlines import (
     Box,
     Floats,
     Outline,

@@ -8,8 +8,8 @@ from functools import cache
 import cv2
 import numpy as np
 
-from dada.datasets.painted_numba import expose
-from dada.datasets.painted_outlines import Bytes, Floats, Rng
+from dada.datasets.painted.kernels import expose
+from dada.datasets.painted.outlines import Bytes, Floats, Rng
 
 NOISE = 2**21  # normal numbers kept to cut noise from: drawing them anew would take half the time of a scene
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.datasets.painted_camera import develop
-from dada.datasets.painted_far import open_far
-from dada.datasets.painted_numba import count_jumps
-from dada.datasets.painted_outlines import Floats, Rng
-from dada.datasets.painted_stage import Stage
-from dada.datasets.painted_things import THINGS, Part
+from dada.datasets.painted.camera import develop
+from dada.datasets.painted.far import open_far
+from dada.datasets.painted.kernels import count_jumps
+from dada.datasets.painted.outlines import Floats, Rng
+from dada.datasets.painted.stage import Stage
+from dada.datasets.painted.textures import Material, Textures, texture_bank
+from dada.datasets.painted.things import THINGS, Part
 from dada.datasets.pair import DEPTH, Pair, check_index
-from dada.datasets.textures import Material, Textures, texture_bank
 from dada.errors import InputError
 
 MAKERS = [maker for maker, _ in THINGS]

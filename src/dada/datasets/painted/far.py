@@ -11,8 +11,8 @@ import math
 import cv2
 import numpy as np
 
-from dada.datasets.painted_outlines import Box, Floats, Outline, Points, Rng, blob, polygon, rectangle, window
-from dada.datasets.textures import Material, Textures, colour
+from dada.datasets.painted.outlines import Box, Floats, Outline, Points, Rng, blob, polygon, rectangle, window
+from dada.datasets.painted.textures import Material, Textures, colour
 
 SKY = np.float32(np.inf)  # depth of the sky while a scene is painted; nothing is known of it in the end
 FARTHEST = 300.0  # how many times as far as the backdrop the farthest hill may be
