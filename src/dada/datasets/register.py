@@ -14,6 +14,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
+from dada.datasets.jumps import jump_edges
 from dada.datasets.pair import Pair
 
 REACH = 3  # pixels that are looked at in each direction; offsets are below
@@ -39,10 +40,9 @@ def offset(pair: Pair) -> tuple[float, float]:
     least = JUMP * float(np.nanstd(target)) if pair.valid.any() else np.inf
     if min(target.shape) <= 4 * REACH or not 0 < least < np.inf:
         return 0.0, 0.0
-    with np.errstate(invalid="ignore"):  # a difference from NaN is no jump
-        jumps = [np.abs(np.diff(target, axis=axis)) > least for axis in (0, 1)]
+    edges = jump_edges(target, pair.valid, least)
     steps = [np.log1p(np.sqrt(np.square(np.diff(guide, axis=axis)).sum(-1)) / STEP) for axis in (0, 1)]
-    inside = [jump[REACH:-REACH, REACH:-REACH] for jump in jumps]
+    inside = [jump[REACH:-REACH, REACH:-REACH] for jump in edges]
     count = sum(int(jump.sum()) for jump in inside)
     if count < JUMPS:
         return 0.0, 0.0

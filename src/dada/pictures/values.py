@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dada.datasets.jumps import jump_edges
 from dada.errors import InputError
 
 NEUTRAL = (158, 158, 158)  # pixels without a value: a gray that neither of our colour maps contains
@@ -73,10 +74,10 @@ def busiest(data: NDArray[Any], known: NDArray[np.bool_], limits: Range, *, squa
     H, W = data.shape
     small, known_there = pick(data, known, data.shape, whole_window(data.shape))
     filled = np.where(known_there, small, limits[0]).astype(np.float32)
-    steep = np.float32((limits[1] - limits[0]) / 25)
+    vertical, horizontal = jump_edges(filled, known_there, float(np.float32((limits[1] - limits[0]) / 25)))
     edges = np.zeros_like(filled)
-    edges[1:] += (np.abs(np.diff(filled, axis=0)) > steep) & known_there[1:] & known_there[:-1]
-    edges[:, 1:] += (np.abs(np.diff(filled, axis=1)) > steep) & known_there[:, 1:] & known_there[:, :-1]
+    edges[1:] += vertical
+    edges[:, 1:] += horizontal
 
     share = min(1.0, max(1 / 3 if square else 1 / 4, 6 / min(H, W)))  # at least 6 pixels
     rows, columns = (max(1, round(share * (min(H, W) if square else n))) for n in (H, W))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn.functional import max_pool2d, pad
 
+from dada.datasets.jumps import jumps, widen
 from dada.sample import Sample
 from dada.training.config import LossConfig
 
@@ -41,11 +41,7 @@ def near_jumps(sample: Sample, size: float) -> Tensor:
     """[B, 1, H, W] bool: pixels within REACH of two valid neighbours whose true values differ by more than `size`."""
     assert sample.target is not None
     assert sample.target_mask is not None
-    g, valid = sample.target, sample.target_mask
-    down = ((g.diff(dim=-2).abs() > size) & valid[..., 1:, :] & valid[..., :-1, :]).to(g.dtype)
-    across = ((g.diff(dim=-1).abs() > size) & valid[..., 1:] & valid[..., :-1]).to(g.dtype)
-    beside = pad(down, (0, 0, 1, 0)) + pad(down, (0, 0, 0, 1)) + pad(across, (1, 0)) + pad(across, (0, 1))
-    return max_pool2d(beside, 2 * REACH - 1, stride=1, padding=REACH - 1) > 0
+    return widen(jumps(sample.target, sample.target_mask, size), REACH - 1)
 
 
 def _errors(prediction: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
