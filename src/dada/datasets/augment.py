@@ -177,7 +177,7 @@ class Motion:
         cos, sin = math.cos(math.radians(self.degrees)), math.sin(math.radians(self.degrees))
         turn = step[::-1, None] * np.array([[cos, sin], [-sin, cos]])
         middle = np.array([size[1] - 1, size[0] - 1]) / 2
-        return np.c_[turn, centre[::-1] - 0.5 - turn @ middle]
+        return np.column_stack([turn, centre[::-1] - 0.5 - turn @ middle])
 
 
 def _warped(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -211,7 +211,7 @@ def _resized(image: np.ndarray, size: tuple[int, int], smooth: bool = False) -> 
 def _normal(shape: tuple[int, ...], sigma: float, rng: np.random.Generator) -> np.ndarray:
     """Normal noise in 256 levels: a byte for each value, which costs a tenth of an exact one and looks no different."""
     levels = np.array([NormalDist(0, max(sigma, 1e-9)).inv_cdf((i + 0.5) / 256) for i in range(256)], np.float32)
-    return levels[rng.integers(0, 256, shape, np.uint8)]
+    return np.asarray(levels[rng.integers(0, 256, shape, np.uint8)])
 
 
 def _hue_rotation(degrees: float) -> np.ndarray:

@@ -8,7 +8,7 @@ hides what lies behind a nearer surface (`sensor.JUMP`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-Image = TypeVar("Image", "NDArray[np.floating]", "Tensor")
+Image = TypeVar("Image", "NDArray[Any]", "Tensor")
 """An array or a tensor: both are sliced, subtracted and compared in the same way."""
 
 

@@ -46,7 +46,7 @@ class Pair:
     @property
     def valid(self) -> np.ndarray:
         """(H, W) bool: where the target is known."""
-        return np.isfinite(self.target)
+        return np.asarray(np.isfinite(self.target))
 
     def cut(self, row: int, col: int, height: int, width: int) -> Pair:
         """The window that begins at (row, col), not copied and of the same name."""

@@ -71,7 +71,7 @@ def rendered_depth(values: np.ndarray, folder: Path, meta: Meta) -> np.ndarray:
 
 def unsigned_disparity(values: np.ndarray, folder: Path, meta: Meta) -> np.ndarray:
     """SceneFlow writes disparity with one sign throughout, either of them."""
-    return np.abs(values)
+    return np.asarray(np.abs(values))
 
 
 def light_field_disparity(values: np.ndarray, folder: Path, meta: Meta) -> np.ndarray:

@@ -7,13 +7,9 @@ value is nearest to their bilinear mean: between two surfaces the outline is whe
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dada.jit import jit
-
-compiled: Any = jit()
+from dada.datasets.compiled import compiled
 
 
 def snap(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -33,7 +29,7 @@ def snap(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.nda
 
 
 @compiled
-def _snap(image, matrix, out):
+def _snap(image: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     H, W = image.shape
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):

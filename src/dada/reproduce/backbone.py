@@ -44,13 +44,13 @@ class Begun:
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W]; see `dada.sample.Method`."""
-        if self.start == "bicubic":
-            with torch.no_grad():
-                return self.network(sample, method="iterate", n_pre=self.steps)
-        network = _FromConstant(self.network.config)
-        network.load_state_dict(self.network.state_dict())
+        network = self.network
+        if self.start == "constant":
+            network = _FromConstant(self.network.config).eval()
+            network.load_state_dict(self.network.state_dict())
         with torch.no_grad():
-            return network.eval()(sample, method="iterate", n_pre=self.steps)
+            images: Tensor = network(sample, method="iterate", n_pre=self.steps)
+        return images
 
 
 class _FromConstant(DADA):

@@ -80,11 +80,9 @@ def _pixels_at_jumps(pair: Pair, unit: float) -> int:
 def _stopped(c: Coefficients) -> np.ndarray:
     """1 minus the smallest coefficient of each pixel's edges, (H, W); a network may also speed diffusion up: 0."""
     vertical, horizontal = (_numpy(1 - edges[0]).clip(min=0) for edges in c)
-    down = np.pad(vertical, ((0, 1), (0, 0)))
-    right = np.pad(horizontal, ((0, 0), (0, 1)))
-    return np.maximum(
-        np.maximum(down, np.pad(vertical, ((1, 0), (0, 0)))), np.maximum(right, np.pad(horizontal, ((0, 0), (1, 0))))
-    )
+    down, up = np.pad(vertical, ((0, 1), (0, 0))), np.pad(vertical, ((1, 0), (0, 0)))
+    right, left = np.pad(horizontal, ((0, 0), (0, 1))), np.pad(horizontal, ((0, 0), (1, 0)))
+    return np.asarray(np.max([down, up, right, left], axis=0))
 
 
 def _numpy(values: Tensor) -> np.ndarray:

@@ -98,7 +98,7 @@ def gradient(sample: Sample, count: int, tolerance: float | None = None) -> tupl
             options |= {"tolerance": tolerance} if tolerance else {}
             values = equilibrium(source, c, warn=False, **options).values
         known = sample.target_mask if sample.target_mask is not None else torch.ones_like(target, dtype=torch.bool)
-        (values - target)[known].abs().mean().backward()
+        torch.autograd.backward((values - target)[known].abs().mean())
         seconds = time.perf_counter() - begun
     found = torch.cat([edges.grad.flatten().double() for edges in c if edges.grad is not None])
     return found, seconds, float(usage.memory or 0)

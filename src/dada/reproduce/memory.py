@@ -102,7 +102,7 @@ def _call(network: nn.Module, sample: Sample, config: TrainConfig, train: bool) 
         with torch.no_grad():
             network(sample)
         return
-    loss(training_forward(network, sample, config), sample, config.loss).backward()
+    torch.autograd.backward(loss(training_forward(network, sample, config), sample, config.loss))
     network.zero_grad(set_to_none=True)
 
 

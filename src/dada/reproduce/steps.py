@@ -36,9 +36,9 @@ class Looped:
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W]; see `dada.sample.Method`."""
         with torch.no_grad():
-            if not self.steps:
-                return self.network(sample, method="equilibrium")
-            return self.network(sample, method="iterate", n_pre=self.steps)
+            how = "iterate" if self.steps else "equilibrium"
+            images: Tensor = self.network(sample, method=how, n_pre=self.steps or None)
+        return images
 
 
 def steps(study: Study) -> Findings:

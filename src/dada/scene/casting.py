@@ -104,7 +104,8 @@ def _near(ball: tuple[Array, float], points: Array, rays: Array, softness: float
 
 
 def _dot(a: Array, b: Array) -> Array:
-    return np.einsum("ij,ij->j", a, b)
+    product: Array = np.einsum("ij,ij->j", a, b)
+    return product
 
 
 def _unit(vectors: Array) -> Array:
@@ -160,7 +161,7 @@ def shade(room: Room, view: View) -> Array:
 
     corners = [smooth_step(-0.25, 0.5, d) for d in (points[1], BACK - points[2], points[0] - LEFT)]
     ambient = 0.19 * (1 + 0.35 * normal[1]) * corners[0] * corners[1] * corners[2]
-    total = colour * ambient * np.array([0.95, 1.0, 1.08], np.float32)[:, None]
+    total: Array = colour * ambient * np.array([0.95, 1.0, 1.08], np.float32)[:, None]
     chosen, place = _representatives(which_grid)
     glossy = np.flatnonzero(gloss)
     for light in (SUN, CEILING):

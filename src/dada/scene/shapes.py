@@ -80,7 +80,7 @@ class Box:
         return np.max(miss, 0), t
 
     def corners(self) -> Array:
-        return self.centre[:, None] + self.frame.T @ (self.half[:, None] * _CUBE)
+        return self.centre[:, None] + rotate(self.frame.T, self.half[:, None] * _CUBE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class Cone:
     def corners(self) -> Array:
         r = self.thickness
         box = np.array([r, r, self.height / 2])[:, None] * _CUBE + np.array([0, 0, self.height / 2])[:, None]
-        return self.centre[:, None] + self.frame.T @ box
+        return self.centre[:, None] + rotate(self.frame.T, box)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class Patch:
         return self.outline(o[0] + t * d[0], o[1] + t * d[1]), t
 
     def corners(self) -> Array:
-        return self.centre[:, None] + self.frame.T @ (np.array([*self.half, 0.0])[:, None] * _CUBE)
+        return self.centre[:, None] + rotate(self.frame.T, np.array([*self.half, 0.0])[:, None] * _CUBE)
 
 
 Shape = Sphere | Box | Cone | Patch
@@ -186,7 +186,8 @@ def turned(shape: Shape, vectors: Array) -> Array:
 
 def rotate(frame: Array, vectors: Array) -> Array:
     """A 3 x 3 matrix times [3, ...] vectors, without BLAS, whose threads would only spin at this size."""
-    return np.einsum("ij,j...->i...", frame.astype(vectors.dtype), vectors)
+    rotated: Array = np.einsum("ij,j...->i...", frame.astype(vectors.dtype), vectors)
+    return rotated
 
 
 def rectangle(half_u: float, half_v: float) -> Outline:
@@ -208,6 +209,7 @@ def mesh(half_u: float, half_v: float, spacing: float, wire: float) -> Outline:
 
     def outline(u: Array, v: Array) -> Array:
         to_wire = [np.abs((w / spacing + 0.5) % 1 - 0.5) * spacing for w in (u, v)]
-        return np.maximum(np.minimum(*to_wire) - wire / 2, rectangle(half_u, half_v)(u, v))
+        distance: Array = np.maximum(np.minimum(*to_wire) - wire / 2, rectangle(half_u, half_v)(u, v))
+        return distance
 
     return outline

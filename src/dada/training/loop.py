@@ -95,7 +95,7 @@ class _Training:
         self.network.train()
         self.optimiser.zero_grad()
         loss = loss_of(training_forward(self.shared, sample, self.config), sample, self.config.loss)
-        loss.backward()
+        torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip or math.inf)
         if bool(norm.isfinite()):
             self.optimiser.step()

@@ -132,7 +132,7 @@ class Painted:
 
 def has_jump(depth: Floats, step: float = 0.015, share: float = 0.001) -> bool:
     """Whether a share of the pixels or more differ from their right neighbour by this step, relative to the nearer."""
-    return count_jumps(depth, np.float32(step)) >= share * depth.size
+    return bool(count_jumps(depth, np.float32(step)) >= share * depth.size)
 
 
 def _crowd(rng: Rng) -> int:

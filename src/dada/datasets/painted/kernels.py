@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dada.jit import jit
-
-compiled: Any = jit()
+from dada.datasets.compiled import compiled
+from dada.datasets.painted.outlines import Bytes, Floats
 
 # a plain 1 would turn the arithmetic to float64
 ZERO, ONE, BRIGHTEST = np.float32(0), np.float32(1), np.float32(1.8)
 
 
 @compiled
-def shade(depth, i, j, per_pixel, lamp):
+def shade(depth: Floats, i: int, j: int, per_pixel: np.float32, lamp: Floats) -> np.float32:
     """Brightness of a surface at a pixel; one that faces the camera has about 1.
 
     Args:
@@ -43,7 +40,7 @@ def shade(depth, i, j, per_pixel, lamp):
 
 
 @compiled
-def light_ground(image, depth, per_pixel, lamp):
+def light_ground(image: Floats, depth: Floats, per_pixel: np.float32, lamp: Floats) -> None:
     """Multiply an image [H, W, 3] by the brightness of the surfaces in `depth`."""
     for i in range(image.shape[0]):
         for j in range(image.shape[1]):
@@ -53,7 +50,7 @@ def light_ground(image, depth, per_pixel, lamp):
 
 
 @compiled
-def hide(coverage, depth, behind):
+def hide(coverage: Floats, depth: Floats, behind: Floats) -> tuple[np.float32, float, np.float32]:
     """Uncover a part where it is not the nearest; return its largest coverage, mean gap behind it and nearest depth."""
     largest, nearest = ZERO, np.float32(np.inf)
     gap, count = 0.0, 0.0
@@ -70,7 +67,7 @@ def hide(coverage, depth, behind):
 
 
 @compiled
-def darken(image, depth, shadow, nearest, strength):
+def darken(image: Floats, depth: Floats, shadow: Floats, nearest: np.float32, strength: np.float32) -> None:
     """Lay a shadow [h, w] in 0..1 on what is further away than `nearest`."""
     for i in range(shadow.shape[0]):
         for j in range(shadow.shape[1]):
@@ -81,7 +78,16 @@ def darken(image, depth, shadow, nearest, strength):
 
 
 @compiled
-def compose(image, behind, coverage, depth, surface, gain, per_pixel, lamp):
+def compose(
+    image: Floats,
+    behind: Floats,
+    coverage: Floats,
+    depth: Floats,
+    surface: Bytes,
+    gain: np.float32,
+    per_pixel: np.float32,
+    lamp: Floats,
+) -> None:
     """Blend a lit surface over an image by coverage; a pixel covered by half takes the depth of the surface.
 
     Args:
@@ -106,7 +112,9 @@ def compose(image, behind, coverage, depth, surface, gain, per_pixel, lamp):
 
 
 @compiled
-def expose(image, grain, exposure, dark, bright, picture):
+def expose(
+    image: Floats, grain: Floats, exposure: np.float32, dark: np.float32, bright: np.float32, picture: Bytes
+) -> None:
     """Light times exposure to bytes, with noise of deviation dark + bright * light.
 
     Args:
@@ -126,7 +134,7 @@ def expose(image, grain, exposure, dark, bright, picture):
 
 
 @compiled
-def count_jumps(depth, step):
+def count_jumps(depth: Floats, step: np.float32) -> int:
     """Pixels of [H, W] that differ from their right neighbour by more than `step` times the nearer; no skies."""
     count = 0
     for i in range(depth.shape[0]):

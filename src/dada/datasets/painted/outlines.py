@@ -74,12 +74,13 @@ class Outline:
 
 
 def _fixed(points: Points, box: Box, n: int) -> np.ndarray:
-    return np.rint(((points - (box.x, box.y) + 0.5) * n - 0.5) * 2**FIXED).astype(np.int32)
+    places = ((points - (box.x, box.y) + 0.5) * n - 0.5) * 2**FIXED
+    return np.asarray(np.rint(places), np.int32)
 
 
 def turn(points: Points, angle: float) -> Points:
     cos, sin = math.cos(angle), math.sin(angle)
-    return points @ np.array([[cos, sin], [-sin, cos]])
+    return np.asarray(points @ np.array([[cos, sin], [-sin, cos]]))
 
 
 # Every outline below is centred at (0, 0) and reaches about `size` pixels from there.
@@ -170,4 +171,4 @@ def walk(rng: Rng, size: float, bend: float) -> Points:
     steps = 24
     heading = rng.uniform(0, 2 * np.pi) + np.cumsum(rng.normal(0, bend / np.sqrt(steps), steps))
     path = np.cumsum(np.column_stack([np.cos(heading), np.sin(heading)]) * (2 * size / steps), 0)
-    return path - path.mean(0)
+    return np.asarray(path - path.mean(0))

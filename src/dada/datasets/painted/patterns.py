@@ -16,7 +16,7 @@ TILE = 256  # side of a tile
 def _stretch(values: NDArray[np.floating]) -> Bytes:
     """To 0..255, a little clipped."""
     low, high = np.percentile(values, (0.5, 99.5))
-    return np.rint(np.clip((values - low) * (255 / max(high - low, 1e-9)), 0, 255)).astype(np.uint8)
+    return np.asarray(np.rint(np.clip((values - low) * (255 / max(high - low, 1e-9)), 0, 255)), np.uint8)
 
 
 def _field(rng: Rng, slope: float, stretch: float = 1.0) -> NDArray[np.float64]:
@@ -26,7 +26,7 @@ def _field(rng: Rng, slope: float, stretch: float = 1.0) -> NDArray[np.float64]:
     amplitude[0, 0] = 0
     waves = rng.standard_normal(amplitude.shape) + 1j * rng.standard_normal(amplitude.shape)
     field = np.fft.irfft2(waves * amplitude, s=(TILE, TILE))
-    return field / field.std()
+    return np.asarray(field / field.std())
 
 
 def _grid() -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -113,7 +113,7 @@ class Stage:
         patch = self.image[Box(int(x), int(y), box.width, box.height).window]
         return cv2.convertScaleAbs(patch, alpha=255 * rng.uniform(0.85, 1.15))
 
-    def _cast_shadow(self, box: Box, seen: Floats, gap: float, nearest: float, rng: Rng) -> None:
+    def _cast_shadow(self, box: Box, coverage: Floats, gap: float, nearest: np.float32, rng: Rng) -> None:
         """Darken what lies behind a part, `gap` pixels away: next to it (contact) or thrown away from the lamp."""
         throw = min(max(gap, 0.0), rng.uniform(1, 30))
         blur = 1 + int(throw * self.light.softness + rng.uniform(0, 3))
@@ -127,7 +127,7 @@ class Stage:
         if target.size == 0:
             return
         first_row, first_column = max(-top, 0), max(-left, 0)
-        target[...] = seen[first_row : first_row + target.shape[0], first_column : first_column + target.shape[1]]
+        target[...] = coverage[first_row : first_row + target.shape[0], first_column : first_column + target.shape[1]]
         shadow = cv2.stackBlur(shadow, (2 * blur + 1,) * 2)
         darken(self.image[wide.window], self.depth[wide.window], shadow, nearest, np.float32(self.light.shadow))
 

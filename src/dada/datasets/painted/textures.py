@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -34,7 +35,7 @@ class Material:
 
     tile: Bytes  # [h, w] pattern or [h, w, 3] picture
     inverse_map: NDArray[np.float64]  # [2, 3]: image pixel (x, y) -> tile pixel
-    colours: NDArray  # pattern: [256, 1, 3] uint8 palette; picture: [3, 4] mixing of its channels
+    colours: NDArray[Any]  # pattern: [256, 1, 3] uint8 palette; picture: [3, 4] mixing of its channels
 
     def paint(self, x: int, y: int, width: int, height: int) -> Bytes:
         """The material over a box of the image, [height, width, 3]."""

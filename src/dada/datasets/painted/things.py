@@ -63,7 +63,7 @@ class Surface:
     def _form(self, x: Floats, y: Floats, coverage: Floats, rng: Rng) -> Floats:
         if self.form == "pillow":
             inside = cv2.distanceTransform((coverage >= 0.5).astype(np.uint8), cv2.DIST_L2, 3)
-            return np.sqrt(np.minimum(inside * np.float32(1 / self.radius), 1))
+            return np.asarray(np.sqrt(np.minimum(inside * np.float32(1 / self.radius), 1)))
         if self.form == "bumps":
             shape = max(2, int(x.size / self.radius) + 2), max(2, int(y.size / self.radius) + 2)
             knots = rng.standard_normal(shape[::-1], np.float32)
@@ -71,7 +71,8 @@ class Surface:
         if self.form == "cylinder":
             across = (np.float32(np.cos(self.angle)) * x + np.float32(np.sin(self.angle)) * y) / np.float32(self.radius)
             return np.sqrt(np.maximum(1 - across * across, np.float32(0.01)))
-        return np.sqrt(np.maximum(1 - (x * x + y * y) * np.float32(1 / self.radius**2), np.float32(0.01)))
+        cap = 1 - (x * x + y * y) * np.float32(1 / self.radius**2)
+        return np.asarray(np.sqrt(np.maximum(cap, np.float32(0.01))))
 
 
 @dataclass(frozen=True, eq=False)
