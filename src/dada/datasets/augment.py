@@ -153,8 +153,8 @@ class Motion:
 
     def crop(self, image: np.ndarray, row: int, col: int, size: int) -> np.ndarray:
         """The crop of size x size around the centre of a window that begins at (row, col), by way of what it needs."""
-        turn = math.radians(abs(self.degrees))
-        reach = size * (math.cos(turn) + math.sin(turn)) / self.scale / 2 + MARGIN
+        angle = math.radians(abs(self.degrees))
+        reach = size * (math.cos(angle) + math.sin(angle)) / self.scale / 2 + MARGIN
         y, x = (p + size / self.scale / 2 for p in (row, col))
         top, left = (max(0, math.floor(p - reach)) for p in (y, x))
         window = image[top : math.ceil(y + reach), left : math.ceil(x + reach)]
@@ -175,9 +175,9 @@ class Motion:
     def _matrix(self, centre: np.ndarray, size: tuple[int, int], step: np.ndarray) -> np.ndarray:
         """(2, 3) from places (x, y, 1) of the result to those of the image, `step` (row, column) apart."""
         cos, sin = math.cos(math.radians(self.degrees)), math.sin(math.radians(self.degrees))
-        turn = step[::-1, None] * np.array([[cos, sin], [-sin, cos]])
+        linear = step[::-1, None] * np.array([[cos, sin], [-sin, cos]])
         middle = np.array([size[1] - 1, size[0] - 1]) / 2
-        return np.column_stack([turn, centre[::-1] - 0.5 - turn @ middle])
+        return np.column_stack([linear, centre[::-1] - 0.5 - linear @ middle])
 
 
 def _warped(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -216,10 +216,10 @@ def _normal(shape: tuple[int, ...], sigma: float, rng: np.random.Generator) -> n
 
 def _hue_rotation(degrees: float) -> np.ndarray:
     """(3, 3) rotation of colours about the axis of greys, which stay what they are."""
-    turn = math.radians(degrees)
+    angle = math.radians(degrees)
     axis = np.full((3, 3), 1 / 3)
     cross = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / math.sqrt(3)
-    return math.cos(turn) * np.eye(3) + (1 - math.cos(turn)) * axis + math.sin(turn) * cross
+    return math.cos(angle) * np.eye(3) + (1 - math.cos(angle)) * axis + math.sin(angle) * cross
 
 
 def _like(image: np.ndarray, original: np.ndarray) -> np.ndarray:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.datasets.pair import Dataset, Over, Pair, check_index
+from dada.datasets.pair import Dataset, Derived, Pair, check_index
 from dada.io import write_bytes_atomically
 
 
-class Cached(Over):
+class Cached(Derived):
     """A data set whose pairs are decoded once, then read from a folder.
 
     Several processes may share the folder: files are written whole or not at all, and equal. Changes of the data set's

@@ -78,7 +78,7 @@ class Dataset(Protocol):
     def __getitem__(self, index: int) -> Pair: ...
 
 
-class Over:
+class Derived:
     """A data set made of another one: name, unit, quantity and length are that one's; pairs are up to the kind."""
 
     dataset: Dataset

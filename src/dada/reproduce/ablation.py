@@ -24,27 +24,27 @@ Printed = Mapping[str, Mapping[str, float]]
 
 def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR) -> tuple[Report, dict[str, str]]:
     """Train and measure; returns also why some variants could not be had."""
-    contenders: list[Contender] = [resolve("bicubic")]
+    entries: list[Contender] = [resolve("bicubic")]
     reasons: dict[str, str] = {}
     for label, config in trainings.items():
         try:
-            contenders.append(load_trained(study, config, label))
+            entries.append(load_trained(study, config, label))
         except InputError as error:
             reasons[label] = str(error)
-    return compared(study, contenders, factor), reasons
+    return compared(study, entries, factor), reasons
 
 
-def compared(study: Study, contenders: list[Contender], factor: int = FACTOR) -> Report:
+def compared(study: Study, entries: list[Contender], factor: int = FACTOR) -> Report:
     """Measure networks on the crops of the first data set."""
-    return bench(study, contenders, study.first().open(), [factor], study.effort.probes)
+    return bench(study, entries, study.first().open(), [factor], study.effort.probes)
 
 
 def beside(report: Report, printed: Printed, reasons: Mapping[str, str], note: str) -> Table:
     """MSE, MAE and the shares of bicubic's, with what the paper prints for the same variant."""
     factor = report.factors[0]
     rows = []
-    for contender in report.contenders:
-        label = contender.label
+    for entry in report.contenders:
+        label = entry.label
         theirs = printed.get(label)
         rows.append([label, *_cells(report, label), f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
     for label in reasons:

@@ -58,7 +58,7 @@ def coefficient_maps(study: Study) -> Findings:
         "Mean of 1 - c over the pixels beside a jump of the true depth, and over all others. A large ratio is what one "
         "wants: diffusion stopped at objects, not at texture.",
     )
-    says = [
+    summary = [
         f"Coefficients from colours stop diffusion {number(ratios[0])} times as much at depth jumps as elsewhere, "
         f"those of the network {number(ratios[1])} times, those of the default that comes with the package "
         f"{number(ratios[2])} times.",
@@ -66,7 +66,7 @@ def coefficient_maps(study: Study) -> Findings:
     ]
     caption = "Guide, true depth, and how far diffusion is stopped (dark: not at all, bright: entirely)."
     protocol = f"none; the crop of {sample.names[0].partition('@')[0]} with the most depth jumps, source at x{FACTOR}"
-    return Findings(says, protocol, rows, _draw(sample, stopped), caption, [table], {"kappa of RGB": KAPPA})
+    return Findings(summary, protocol, rows, _draw(sample, stopped), caption, [table], {"kappa of RGB": KAPPA})
 
 
 def _mean(values: np.ndarray) -> float:

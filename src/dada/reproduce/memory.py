@@ -53,7 +53,7 @@ def memory(study: Study) -> Findings:
     ]
     first = [r["training MB"] for r in rows if r["method"] == NAMES[0]]
     paid = [r["training MB"] for r in rows if r["method"] == NAMES[1]]
-    says = [
+    summary = [
         f"A training step of DADA takes {min(first):.0f} to {max(first):.0f} MB with the implicit gradient, "
         f"whatever the factor, and {min(paid):.0f} to {max(paid):.0f} MB unrolled (N_grad = {_grad_steps(study)}).",
         f"The paper, a batch of 8 on a GPU: DADA {printed['dada']['training']} GB in training and "
@@ -62,7 +62,7 @@ def memory(study: Study) -> Findings:
     ]
     side = study.effort.memory_crop
     return Findings(
-        says, f"none; painted scenes of {side} x {side}, a batch of {study.effort.memory_batch}", rows, figure,
+        summary, f"none; painted scenes of {side} x {side}, a batch of {study.effort.memory_batch}", rows, figure,
         "Memory of one training step and of one call for a batch, against the factor.", tables,
         {"extractor": study.effort.extractor, "N_grad of the unrolled loop": _grad_steps(study)},
     )  # fmt: skip

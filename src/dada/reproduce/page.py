@@ -52,7 +52,7 @@ def as_markdown(study: Study, title: str, place: str, findings: Findings, second
     parts = [
         f"# {title}\n",
         f"*{place}. Setting: {study.effort.name}; {duration(seconds)} on {os.cpu_count()} cores.*\n",
-        "\n".join(f"- {sentence}" for sentence in findings.says) + "\n",
+        "\n".join(f"- {sentence}" for sentence in findings.summary) + "\n",
         f"![{title}](figure.png)\n",
         f"{findings.caption}\n",
         *(table.markdown() for table in findings.tables),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dada.baselines.dada_free import DadaFree
 from dada.datasets import Dataset, Pair
-from dada.datasets.pair import Over
+from dada.datasets.pair import Derived
 from dada.datasets.sensor import noisy_source
 from dada.diffusion import coefficients, equilibrium
 from dada.evaluation.bench import Report
@@ -32,7 +32,7 @@ WEIGHTS = (10.0, 1.0, 0.1)
 
 
 @dataclass(frozen=True)
-class Shifted(Over):
+class Shifted(Derived):
     """A data set whose guides lie some pixels to the right of where they should be."""
 
     dataset: Dataset
@@ -54,10 +54,10 @@ def shift(guide: np.ndarray, pixels: float) -> np.ndarray:
 def guide_shift(study: Study) -> Findings:
     """Error against misregistration of the guide."""
     dataset = study.first().open()
-    contenders = resolve_all(SHIFTED_METHODS)
-    reports = [bench(study, contenders, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
+    entries = resolve_all(SHIFTED_METHODS)
+    reports = [bench(study, entries, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
     rows = [{"shift px": s, **row} for s, report in zip(SHIFTS, reports, strict=True) for row in all_rows([report])]
-    names = [c.label for c in contenders if c.label != BICUBIC]
+    names = [c.label for c in entries if c.label != BICUBIC]
     share = {n: [_share(report, n) for report in reports] for n in names}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
     lines(axes, {n: (SHIFTS, v) for n, v in share.items()}, x="shift of the guide (pixels of the target)",
@@ -65,7 +65,7 @@ def guide_shift(study: Study) -> Findings:
     axes.axhline(1, color="0.5", linewidth=1, linestyle=":")
     best = min(names, key=lambda n: share[n][0])
     worse = next((s for s, v in zip(SHIFTS, share[best], strict=True) if v > 1), None)
-    says = [
+    summary = [
         f"{best} leaves {share[best][0]:.2f} of bicubic's MSE with a guide in its place, "
         f"{share[best][SHIFTS.index(1.0)]:.2f} with one that is a pixel off, {share[best][-1]:.2f} at {SHIFTS[-1]:g}.",
         f"From {worse:g} pixels on it does worse than not using the guide at all."
@@ -79,7 +79,9 @@ def guide_shift(study: Study) -> Findings:
         "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which knows no guide.",
     )
     caption = f"What is left of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
-    return Findings(says, described(reports[:1]), rows, figure, caption, [table], {"factor": FACTOR, "shifts": SHIFTS})
+    return Findings(
+        summary, described(reports[:1]), rows, figure, caption, [table], {"factor": FACTOR, "shifts": SHIFTS}
+    )
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,8 @@ def noise(study: Study) -> Findings:
     shipped = Renamed(resolve("default").method, "hard, learned")
     methods: list[Method] = [Start(), replace(DadaFree(), name="hard"), shipped, *(Soft(w) for w in WEIGHTS)]
     every = [Noisy(method, amount) for method in methods for amount in NOISES]
-    contenders = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
-    report = bench(study, contenders, dataset, [FACTOR], study.effort.probes)
+    entries = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
+    report = bench(study, entries, dataset, [FACTOR], study.effort.probes)
     levels = [a * dataset.unit / 10 for a in NOISES]  # cm, at a depth of one unit
     curves = {m.name: [_rmse(report, Noisy(m, a)) for a in NOISES] for m in methods}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
@@ -178,14 +180,14 @@ def noise(study: Study) -> Findings:
         "Soft: it is drawn towards it.",
     )
     rows: list[Row] = all_rows([report])
-    says = [
+    summary = [
         f"Without noise {best[0]} agreement is best; at {levels[-1]:.2g} cm {best[-1]} is, with {gain:.0%} less RMSE "
         "than hard agreement.",
         "Which weight is best depends on the noise: state it where it is known (`--confidence` of `dada upsample`).",
     ]
     caption = f"Error of learning-free DADA, and of the learned default, at x{FACTOR} when the source is noisy."
     settings = {"factor": FACTOR, "noise, in units of the data set": NOISES, "weights": WEIGHTS}
-    return Findings(says, described([report]), rows, figure, caption, [table], settings)
+    return Findings(summary, described([report]), rows, figure, caption, [table], settings)
 
 
 def _share(report: Report, label: str) -> float:

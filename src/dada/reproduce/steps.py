@@ -95,14 +95,14 @@ def _sentence(report: Report, name: str, rows: dict[int, Contender], across: lis
     )
 
 
-def _mse(report: Report, contender: Contender) -> float:
-    scores = report.scores(contender.label, FACTOR)
+def _mse(report: Report, entry: Contender) -> float:
+    scores = report.scores(entry.label, FACTOR)
     return scores.mse if scores else float("nan")
 
 
-def _seconds(report: Report, contender: Contender) -> float:
-    return report.runs[contender.label, FACTOR].seconds or float("nan")
+def _seconds(report: Report, entry: Contender) -> float:
+    return report.runs[entry.label, FACTOR].seconds or float("nan")
 
 
-def _cell(report: Report, contender: Contender) -> str:
-    return f"{number(_mse(report, contender))} / {_seconds(report, contender):.3f}"
+def _cell(report: Report, entry: Contender) -> str:
+    return f"{number(_mse(report, entry))} / {_seconds(report, entry):.3f}"

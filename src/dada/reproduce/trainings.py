@@ -163,8 +163,8 @@ def released_weights(folder: Path | None, method: str, factor: int) -> Path | No
     """The file METHOD/... whose name tells the factor, as MSGNet_x8.caffemodel or FDKN_8x; None if there is none."""
     if folder is None or not (folder / method).is_dir():
         return None
-    told = re.compile(rf"(?<![0-9])(x{factor}(?![0-9])|{factor}x)", re.IGNORECASE)
-    return next((path for path in sorted((folder / method).iterdir()) if told.search(path.stem)), None)
+    pattern = re.compile(rf"(?<![0-9])(x{factor}(?![0-9])|{factor}x)", re.IGNORECASE)
+    return next((path for path in sorted((folder / method).iterdir()) if pattern.search(path.stem)), None)
 
 
 def about_dada(study: Study) -> str:

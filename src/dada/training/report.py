@@ -34,7 +34,7 @@ class Report:
         self._seconds: float | None = None  # a step takes
         self._samples = 1  # of a step
         self._scores: dict[str, float] = {}
-        self._clock = self._told = time.monotonic()
+        self._clock = self._printed = time.monotonic()
         self._curves = _curves(folder, step) if shown else None
         self._live: Any = None
 
@@ -68,7 +68,7 @@ class Report:
             self._curves.add_scalar("training/seconds a sample", seconds / samples, step)
         if self._live is not None:
             self._live.update(self.line(step))
-        elif now - self._told > LOG:
+        elif now - self._printed > LOG:
             self.say(self.line(step))
 
     def scores(self, step: int, shares: dict[str, float]) -> None:
@@ -86,7 +86,7 @@ class Report:
             self._live.console.print(text, highlight=False)
         elif self._shown:
             print(text, file=sys.stderr, flush=True)
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
 
     def line(self, step: int) -> str:
         """How far, how fast, how good, how much longer."""

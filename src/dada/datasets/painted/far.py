@@ -31,9 +31,9 @@ def open_far(image: Floats, depth: Floats, distance: float, bank: Textures, rng:
     """
     height, width = depth.shape
     opening = _opening(rng, height, width).coverage(Box(0, 0, width, height))
-    far, beyond = _landscape(rng, height, width, distance, bank)
-    image += opening[..., None] * (far - image)
-    np.copyto(depth, beyond, where=opening >= 0.5)
+    far_image, far_depth = _landscape(rng, height, width, distance, bank)
+    image += opening[..., None] * (far_image - image)
+    np.copyto(depth, far_depth, where=opening >= 0.5)
 
 
 def _opening(rng: Rng, height: int, width: int) -> Outline:

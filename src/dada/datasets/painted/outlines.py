@@ -78,7 +78,7 @@ def _fixed(points: Points, box: Box, n: int) -> np.ndarray:
     return np.asarray(np.rint(places), np.int32)
 
 
-def turn(points: Points, angle: float) -> Points:
+def rotate(points: Points, angle: float) -> Points:
     cos, sin = math.cos(angle), math.sin(angle)
     return np.asarray(points @ np.array([[cos, sin], [-sin, cos]]))
 
@@ -100,7 +100,7 @@ def rectangle(rng: Rng, size: float) -> list[Points]:
     sides = size * np.array([min(1, aspect), min(1, 1 / aspect)]) * 0.8
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * sides
     corners += rng.normal(0, 0.06, (4, 2)) * sides * (rng.random() < 0.6)
-    return [turn(corners, rng.uniform(0, np.pi) if rng.random() < 0.5 else rng.normal(0, 0.08))]
+    return [rotate(corners, rng.uniform(0, np.pi) if rng.random() < 0.5 else rng.normal(0, 0.08))]
 
 
 def ellipse(rng: Rng, size: float, roundness: float | None = None) -> list[Points]:
@@ -109,7 +109,7 @@ def ellipse(rng: Rng, size: float, roundness: float | None = None) -> list[Point
     power = 2 / (roundness or (2.0 if rng.random() < 0.6 else rng.uniform(2.5, 8)))
     unit = np.column_stack([np.cos(angles), np.sin(angles)])
     unit = np.sign(unit) * np.abs(unit) ** power
-    return [turn(unit * size * (1, rng.uniform(0.3, 1)), rng.uniform(0, np.pi))]
+    return [rotate(unit * size * (1, rng.uniform(0.3, 1)), rng.uniform(0, np.pi))]
 
 
 def blob(rng: Rng, size: float) -> list[Points]:
@@ -120,7 +120,7 @@ def blob(rng: Rng, size: float) -> list[Points]:
     radii = np.exp(np.cos(angles[:, None] * orders + rng.uniform(0, 2 * np.pi, len(orders))) @ amplitudes)
     radii = size * radii / radii.max()
     stretched = radii[:, None] * np.column_stack([np.cos(angles), rng.uniform(0.4, 1) * np.sin(angles)])
-    return [turn(stretched, rng.uniform(0, np.pi))]
+    return [rotate(stretched, rng.uniform(0, np.pi))]
 
 
 def ring(rng: Rng, size: float) -> list[Points]:
@@ -149,7 +149,7 @@ def leaf(rng: Rng, size: float) -> list[Points]:
     points[len(ARC) :, 0] = points[: len(ARC), 0][::-1]
     points[: len(ARC), 1] = bend + half
     points[len(ARC) :, 1] = (bend - half)[::-1]
-    return [turn(points, rng.uniform(0, 2 * math.pi))]
+    return [rotate(points, rng.uniform(0, 2 * math.pi))]
 
 
 def window(rng: Rng, size: float) -> list[Points]:
@@ -163,7 +163,7 @@ def window(rng: Rng, size: float) -> list[Points]:
             low = 2 * (np.array([column, row]) + bar) / (columns, rows) - 1
             high = 2 * (np.array([column + 1, row + 1]) - bar) / (columns, rows) - 1
             polygons.append(np.array([low, [high[0], low[1]], high, [low[0], high[1]]]))
-    return [turn(p * size * (1, aspect), angle) for p in polygons]
+    return [rotate(p * size * (1, aspect), angle) for p in polygons]
 
 
 def walk(rng: Rng, size: float, bend: float) -> Points:

@@ -42,8 +42,8 @@ class Material:
         inverse = self.inverse_map.copy()
         inverse[:, 2] += self.inverse_map[:, :2] @ (x, y)
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        seen = cv2.warpAffine(self.tile, inverse, (width, height), flags=flags, borderMode=cv2.BORDER_REFLECT_101)
-        return cv2.applyColorMap(seen, self.colours) if self.tile.ndim == 2 else cv2.transform(seen, self.colours)
+        patch = cv2.warpAffine(self.tile, inverse, (width, height), flags=flags, borderMode=cv2.BORDER_REFLECT_101)
+        return cv2.applyColorMap(patch, self.colours) if self.tile.ndim == 2 else cv2.transform(patch, self.colours)
 
     def moved(self, rng: Rng) -> Material:
         """The same stuff cut from elsewhere: another object of one kind."""

@@ -23,7 +23,7 @@ from dada.datasets.painted.outlines import (
     polygon,
     rectangle,
     ring,
-    turn,
+    rotate,
     walk,
     window,
 )
@@ -128,7 +128,7 @@ def sticks(rng: Rng, centre: Points, size: float) -> list[Part]:
     spread = rng.choice([0.02, 0.3, 2.0])
     for _ in range(int(rng.choice([1, 1, 2, 4, 7]))):
         width = float(np.exp(rng.uniform(np.log(1.2), np.log(1.2 + 0.25 * min(size, 60)))))
-        half = turn(np.array([[size, 0.0]]), shared + rng.normal(0, spread))[0] * rng.uniform(0.5, 1)
+        half = rotate(np.array([[size, 0.0]]), shared + rng.normal(0, spread))[0] * rng.uniform(0.5, 1)
         middle = centre + rng.normal(0, 0.3, 2) * size
         across = np.array([-half[1], half[0]]) / np.linalg.norm(half) * width / 2
         taper = rng.uniform(0.3, 1) if rng.random() < 0.4 else 1.0
@@ -160,7 +160,7 @@ def mesh(rng: Rng, centre: Points, size: float) -> list[Part]:
     for angle in (first, first + np.pi / 2 + rng.normal(0, 0.2))[: int(rng.integers(1, 3))]:
         for offset in np.arange(-size, size + 1, spacing):
             ends = np.array([[-size, offset], [size, offset]]) * 0.8
-            strokes.append((turn(ends, angle) + centre, float(width)))
+            strokes.append((rotate(ends, angle) + centre, float(width)))
     anchor = _point(centre)
     return [Part(Outline(strokes=strokes), Surface(anchor, 0, slant(rng)))]
 
@@ -181,9 +181,9 @@ def letters(rng: Rng, centre: Points, size: float) -> list[Part]:
 def carton(rng: Rng, centre: Points, size: float) -> list[Part]:
     """A box of two or three faces: depth goes on over its edges, brightness does not."""
     right, down = size * rng.uniform(0.3, 0.9, 2)
-    back = turn(np.array([[size * rng.uniform(0.15, 0.6), 0.0]]), rng.uniform(0, 2 * np.pi))[0]
+    back = rotate(np.array([[size * rng.uniform(0.15, 0.6), 0.0]]), rng.uniform(0, 2 * np.pi))[0]
     turned = rng.normal(0, 0.2)
-    front = turn(np.array([[-right, -down], [right, -down], [right, down], [-right, down]]), turned) + centre
+    front = rotate(np.array([[-right, -down], [right, -down], [right, down], [-right, down]]), turned) + centre
     steep = rng.uniform(0.6, 3)
     slope = slant(rng) if rng.random() < 0.5 else (0.0, 0.0)
     anchor = _point(centre)
@@ -212,8 +212,8 @@ def stack(rng: Rng, centre: Points, size: float) -> list[Part]:
     parts = []
     for low, high in pairwise(edges):
         left, right = -size * rng.uniform(0.5, 0.9), size * rng.uniform(0.5, 0.9)
-        corners = turn(np.array([[left, low], [right, low], [right, high], [left, high]]), angle) + centre
-        across = turn(np.array([[0.0, 1.0]]), angle)[0]
+        corners = rotate(np.array([[left, low], [right, low], [right, high], [left, high]]), angle) + centre
+        across = rotate(np.array([[0.0, 1.0]]), angle)[0]
         rounded = rng.random() < 0.4
         middle = corners.mean(0)
         surface = Surface(_point(middle), float(rng.normal(0, 0.25) * size), slope,
