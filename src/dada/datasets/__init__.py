@@ -1,4 +1,4 @@
-"""Pairs of guide and target: published data sets, folders of one's own, painted scenes; crops and augmentation."""
+"""Pairs of guide and target: published data sets, folders of images, painted scenes; crops and augmentation."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
         split: "train", "val" or "test".
 
     Raises:
-        InputError: the kind or an option is unknown, or the files are not there; the message says what was looked
-            for, where to get it and how to lay it out.
+        InputError: the kind or an option is unknown, or files are missing; the message names the files, where to
+            get them and how to lay them out.
     """
     kind, _, rest = text.partition(":")
     place, _, query = rest.partition("?")

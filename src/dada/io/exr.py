@@ -1,4 +1,4 @@
-"""OpenEXR by way of its own library, after the header has been checked."""
+"""OpenEXR through its own library, after a check of the header."""
 
 from __future__ import annotations
 

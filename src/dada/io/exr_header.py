@@ -1,4 +1,4 @@
-"""The header of an OpenEXR file, read and bounded before the library sees it."""
+"""The header of an OpenEXR file, read and checked before the library opens it."""
 
 from __future__ import annotations
 

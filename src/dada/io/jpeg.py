@@ -48,8 +48,8 @@ def read_jpeg(path: Path, role: Role) -> Raster:
         raise InputError(f"{path}: the JPEG decodes to another size than its header states. Export it again.")
     if frame.orientation != 1:
         warnings.warn(
-            f"{path}: the EXIF orientation ({frame.orientation}) is not applied: the guide must lie as the "
-            "sensor saw it, like the source. If the source was rotated, rotate the guide's pixels too",
+            f"{path}: the EXIF orientation ({frame.orientation}) is not applied: the guide must have the "
+            "orientation of the sensor, like the source. If the source was rotated, rotate the guide's pixels too",
             ImageWarning,
             stacklevel=2,
         )

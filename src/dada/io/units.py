@@ -1,4 +1,4 @@
-"""What one stored step of a depth map is worth, and which stored value means nothing was measured."""
+"""The unit of stored depth values, and the stored value that marks invalid pixels."""
 
 from __future__ import annotations
 

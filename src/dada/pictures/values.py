@@ -1,4 +1,4 @@
-"""Which values are drawn: what is valid, what range they span, which part is enlarged, how many pixels are enough."""
+"""The values of a picture: their validity, their range, the enlarged part and the number of pixels drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dada.errors import InputError
 
 NEUTRAL = (158, 158, 158)  # pixels without a value: a gray that neither of our colour maps contains
 DISPLAY = 1400  # pixels: a longer side is thinned out before it is drawn
-SAMPLE = 2_000_000  # values looked at for a robust range
+SAMPLE = 2_000_000  # values used for a robust range
 ROBUST = (1, 99)  # percentiles of values
 
 Range = tuple[float, float]
@@ -70,7 +70,10 @@ def pick(
 
 
 def busiest(data: NDArray[Any], known: NDArray[np.bool_], limits: Range, *, square: bool) -> Window:
-    """The part with the most edges: a quarter of each side, or a square on a third of the shorter side."""
+    """The window with the most jumps: a quarter of each side, or a square on a third of the shorter side.
+
+    A jump is here a difference of more than 1/25 of the range, as it is visible in the picture.
+    """
     H, W = data.shape
     small, known_there = pick(data, known, data.shape, whole_window(data.shape))
     filled = np.where(known_there, small, limits[0]).astype(np.float32)
@@ -136,7 +139,7 @@ def size_text(size: Size) -> str:
 
 
 def robust_range(values: NDArray[Any]) -> Range:
-    """Percentiles that span a range, the extremes if those do not, a made-up neighbourhood of a constant."""
+    """The `ROBUST` percentiles; the extremes if those are equal; an interval around a constant."""
     if not values.size:
         return 0.0, 1.0
     low, high = (float(v) for v in np.percentile(values.astype(np.float64), ROBUST))

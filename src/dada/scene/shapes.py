@@ -1,4 +1,4 @@
-"""What the room is made of: where a ray meets each shape, its normal, its silhouette and its bounds."""
+"""Shapes of the room: ray intersection, normal, silhouette and bounding box of each."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Box:
         d = turned(self, rays)
         enter, leave = self._slabs(into(self, points), d)
         size = np.abs(d)
-        # Seen along a third axis, the ray passes the corner of axes i and j at this distance.
+        # In the projection along a third axis, the ray passes the corner of axes i and j at this distance.
         miss = [
             (enter[i] - leave[j]) * size[i] * size[j] / np.sqrt(size[i] ** 2 + size[j] ** 2 + 1e-12)
             for i, j in permutations(range(3), 2)
@@ -185,7 +185,7 @@ def turned(shape: Shape, vectors: Array) -> Array:
 
 
 def rotate(frame: Array, vectors: Array) -> Array:
-    """A 3 x 3 matrix times [3, ...] vectors, without BLAS, whose threads would only spin at this size."""
+    """A 3 x 3 matrix times [3, ...] vectors, without BLAS, whose threads cost more than they save at this size."""
     rotated: Array = np.einsum("ij,j...->i...", frame.astype(vectors.dtype), vectors)
     return rotated
 

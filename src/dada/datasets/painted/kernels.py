@@ -1,4 +1,4 @@
-"""The passes over pixels of painting a scene, compiled: each does in one sweep what numpy would do in a dozen."""
+"""The compiled loops of the painter: each replaces a dozen passes of numpy over the image."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from dada.datasets.compiled import compiled
 from dada.datasets.painted.outlines import Bytes, Floats
 
-# a plain 1 would turn the arithmetic to float64
+# a literal 1 would change the arithmetic to float64
 ZERO, ONE, BRIGHTEST = np.float32(0), np.float32(1), np.float32(1.8)
 
 
@@ -19,7 +19,7 @@ def shade(depth: Floats, i: int, j: int, per_pixel: np.float32, lamp: Floats) ->
         depth: [h, w] mm.
         i: row.
         j: column.
-        per_pixel: turns the difference of depth between the two neighbours of a pixel into a slope.
+        per_pixel: 1/mm; slope per difference of depth between the two neighbours of a pixel.
         lamp: [9] direction to the lamp (3), half-way direction between lamp and camera (3), ambient light, light of the
             lamp, gloss.
     """
@@ -51,7 +51,11 @@ def light_ground(image: Floats, depth: Floats, per_pixel: np.float32, lamp: Floa
 
 @compiled
 def hide(coverage: Floats, depth: Floats, behind: Floats) -> tuple[np.float32, float, np.float32]:
-    """Uncover a part where it is not the nearest; return its largest coverage, mean gap behind it and nearest depth."""
+    """Set the coverage of a part to 0 where it is occluded.
+
+    Returns:
+        Its largest coverage, its mean distance from the surface behind it and its nearest depth, both in mm.
+    """
     largest, nearest = ZERO, np.float32(np.inf)
     gap, count = 0.0, 0.0
     for i in range(coverage.shape[0]):
@@ -115,7 +119,7 @@ def compose(
 def expose(
     image: Floats, grain: Floats, exposure: np.float32, dark: np.float32, bright: np.float32, picture: Bytes
 ) -> None:
-    """Light times exposure to bytes, with noise of deviation dark + bright * light.
+    """Convert light times exposure to 8 bits, with noise of deviation dark + bright * light.
 
     Args:
         image: [H, W, 3] light.

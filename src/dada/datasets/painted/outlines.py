@@ -1,4 +1,4 @@
-"""Silhouettes for painted scenes: drawn as polygons with holes and as strokes, turned into coverage in 0..1."""
+"""Silhouettes of painted objects: polygons with holes and strokes, rasterised to a coverage in 0..1."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def polygon(rng: Rng, size: float) -> list[Points]:
 
 
 def rectangle(rng: Rng, size: float) -> list[Points]:
-    """A sheet seen askew: a rectangle with its corners moved a little."""
+    """A rectangle with slightly displaced corners, as in perspective."""
     aspect = np.exp(rng.normal(0, 0.6))
     sides = size * np.array([min(1, aspect), min(1, 1 / aspect)]) * 0.8
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * sides
@@ -113,7 +113,7 @@ def ellipse(rng: Rng, size: float, roundness: float | None = None) -> list[Point
 
 
 def blob(rng: Rng, size: float) -> list[Points]:
-    """A closed wavy line: smooth as a toy, lobed as a leaf, or torn as bark, by the decay of its harmonics."""
+    """A closed wavy line, from smooth to rough by the decay of its harmonics."""
     angles = np.linspace(0, 2 * np.pi, 24 + int(min(3 * size, 400)), endpoint=False)
     orders = np.arange(1, 6 if rng.random() < 0.5 else 40)
     amplitudes = rng.normal(0, rng.uniform(0.1, 0.45), len(orders)) * orders ** -rng.uniform(0.9, 1.8)
@@ -124,7 +124,7 @@ def blob(rng: Rng, size: float) -> list[Points]:
 
 
 def ring(rng: Rng, size: float) -> list[Points]:
-    """A rim with one hole of its own shape, off the middle: a handle, a frame, a hoop."""
+    """A ring: an outline with an off-centre hole of the same shape."""
     outer = (ellipse, rectangle, blob, polygon)[rng.integers(4)](rng, size)[0]
     hole = rng.uniform(0.4, 0.88)
     return [outer, outer * hole + rng.normal(0, 0.15 * (1 - hole), 2) * size]
@@ -167,7 +167,7 @@ def window(rng: Rng, size: float) -> list[Points]:
 
 
 def walk(rng: Rng, size: float, bend: float) -> Points:
-    """A path of length about 2 x size that bends by `bend` radians on the way."""
+    """A path of length about 2 x size that bends by about `bend` radians."""
     steps = 24
     heading = rng.uniform(0, 2 * np.pi) + np.cumsum(rng.normal(0, bend / np.sqrt(steps), steps))
     path = np.cumsum(np.column_stack([np.cos(heading), np.sin(heading)]) * (2 * size / steps), 0)

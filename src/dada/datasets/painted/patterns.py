@@ -1,4 +1,4 @@
-"""Grey patterns for painted scenes: noise, wood, cloth, masonry, print and scribble, each a tile of bytes."""
+"""Grey patterns for painted scenes: noise, wood, cloth, masonry, print and scribble, each an 8-bit tile."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _cells(rng: Rng) -> Bytes:
 
 
 def _dead_leaves(rng: Rng) -> Bytes:
-    """Discs falling over each other with radius ** -3: the statistics of natural images."""
+    """Overlapping discs with radius ** -3 (dead leaves model): the statistics of natural images."""
     tile = np.zeros((TILE, TILE), np.uint8)
     smallest = rng.uniform(1.5, 6)
     for radius in np.sort(smallest * rng.uniform(0.0005, 1, 900) ** -0.5)[::-1]:

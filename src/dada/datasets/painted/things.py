@@ -1,4 +1,4 @@
-"""Things for painted scenes: one or several parts, each a silhouette with a surface behind it."""
+"""Objects of painted scenes: one or several parts, each a silhouette with a surface."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from dada.datasets.painted.outlines import (
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Depth over the image plane relative to the depth of its thing, negative towards the camera.
+    """Depth over the image plane relative to the depth of its object, negative towards the camera.
 
     Attributes:
-        anchor: x, y where `lift` holds.
-        lift: towards the camera at the anchor, in pixels of the thing (a pixel times its depth over the focal length).
+        anchor: x, y of the point to which `lift` refers.
+        lift: towards the camera at the anchor, in pixels of the object (a pixel times its depth over the focal length).
         slope: depth per pixel along x and y, in the same unit: the tangent of the slant.
         form: what rises from the plane: "flat", "cylinder", "cap", "pillow" (rises from the silhouette) or "bumps".
         rise: height of the form.
@@ -77,12 +77,12 @@ class Surface:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A silhouette, its surface, and how bright it is against the other parts of its thing."""
+    """A silhouette, its surface, and its brightness relative to the other parts of its object."""
 
     outline: Outline
     surface: Surface
     gain: float = 1.0
-    own_material: bool = False  # a colour of its own beside the other parts
+    own_material: bool = False  # another material than the other parts
 
 
 def _point(place: Points) -> tuple[float, float]:
@@ -179,7 +179,7 @@ def letters(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 def carton(rng: Rng, centre: Points, size: float) -> list[Part]:
-    """A box of two or three faces: depth goes on over its edges, brightness does not."""
+    """A box of two or three faces: depth is continuous across its edges, brightness is not."""
     right, down = size * rng.uniform(0.3, 0.9, 2)
     back = rotate(np.array([[size * rng.uniform(0.15, 0.6), 0.0]]), rng.uniform(0, 2 * np.pi))[0]
     turned = rng.normal(0, 0.2)
@@ -224,7 +224,7 @@ def stack(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 def plant(rng: Rng, centre: Points, size: float) -> list[Part]:
-    """Leaves around a stem in a few layers, each with its own depth and slant; what is behind shows between them."""
+    """Leaves around a stem in a few layers, each with its own depth and slant, and gaps between them."""
     parts = []
     leaves = int(math.exp(rng.uniform(math.log(2), math.log(25))))
     largest = rng.uniform(0.8, 1.2) / math.sqrt(leaves)
@@ -240,7 +240,7 @@ def plant(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 def heap(rng: Rng, centre: Points, size: float) -> list[Part]:
-    """Many small things of one kind thrown together: pebbles, toys, beads."""
+    """Many small objects of one kind: pebbles, toys, beads."""
     make = (ellipse, blob, polygon)[rng.integers(3)]
     small = max(size * rng.uniform(0.1, 0.3), 2)
     parts = []
