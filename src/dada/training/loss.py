@@ -1,4 +1,4 @@
-"""What is minimised: the paper's L1, and what the configuration mixes into it."""
+"""The loss: the paper's L1, and the optional terms of the configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dada.sample import Sample
 from dada.training.config import LossConfig
 
 REACH = 2  # pixels on either side of a jump that weigh more
-FLOOR = 1e-3  # of bicubic's error in units of the data set: a batch of flat scenes must not count without bound
+FLOOR = 1e-3  # of bicubic's error in units of the data set: bounds the weight of batches of flat scenes
 
 
 def loss(prediction: Tensor, sample: Sample, config: LossConfig) -> Tensor:
@@ -53,5 +53,5 @@ def _errors(prediction: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor,
 
 
 def _typical(errors: Tensor, share: Tensor, floor: float) -> Tensor:
-    """Between the error of each image and that of the batch: hard images count more than easy ones, but not alone."""
+    """Geometric mean of the error of each image and that of the batch, so that hard images weigh more."""
     return (errors * (share * errors).sum()).sqrt().clamp(min=floor)

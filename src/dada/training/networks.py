@@ -1,4 +1,4 @@
-"""The network that a configuration asks for: DADA or one of those it is compared with, all trained by the same loop."""
+"""The network of a configuration: DADA or one of those it is compared with."""
 
 from __future__ import annotations
 
