@@ -1,4 +1,4 @@
-"""What the training ablations share: train each variant alike, measure all on the same crops, beside the paper's."""
+"""Common parts of the training ablations: train variants, measure all on the same crops, compare with the paper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Printed = Mapping[str, Mapping[str, float]]
 
 
 def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR) -> tuple[Report, dict[str, str]]:
-    """Train and measure; returns also why some variants could not be had."""
+    """Train and measure variants; the second result gives the reasons of those that failed."""
     entries: list[Contender] = [resolve("bicubic")]
     reasons: dict[str, str] = {}
     for label, config in trainings.items():
@@ -67,7 +67,7 @@ def _cells(report: Report, label: str) -> list[str]:
 
 
 def share(report: Report, label: str) -> float:
-    """Of bicubic's MSE that a variant leaves."""
+    """MSE of a variant over that of bicubic."""
     mine, plain = report.scores(label, report.factors[0]), report.scores("bicubic", report.factors[0])
     return mine.mse / plain.mse if mine and plain else float("nan")
 
@@ -87,14 +87,14 @@ def bars(report: Report, title: str = "") -> Figure:
 
 
 def spread(report: Report) -> str:
-    """A sentence: how far the variants lie apart."""
+    """A sentence on the best and the worst variant."""
     shares = {c.label: share(report, c.label) for c in report.contenders if c.label != "bicubic"}
     low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
     return f"Least: {low} ({shares[low]:.2f} of bicubic's MSE); most: {high} ({shares[high]:.2f})."
 
 
 def about_ablation(study: Study) -> str:
-    """What the pages say of the trainings."""
+    """A description of the trainings, for the pages."""
     effort = study.effort
     if not effort.brief:
         return "the paper's, on Middlebury"

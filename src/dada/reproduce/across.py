@@ -1,4 +1,4 @@
-"""`table3`: trained on NYUv2, tested on the others, with the error that averaging down again leaves."""
+"""`table3`: trained on NYUv2, tested on the others, with the misfit to the source."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def across(study: Study) -> Findings:
     dada = [report.scores(_label(report, "dada"), report.factors[0]) for report in reports]
     worst = max((s.consistency_mse for s in dada if s), default=float("nan"))
     summary = [
-        f"Averaged down again, DADA's result differs from the source by {number(worst)} {reports[0].unit}² at most "
-        "(mean squared); networks without the constraint change what was measured.",
-        f"Trained so: {_about(study, origin)}.",
+        f"Averaged down, DADA's result differs from the source by {number(worst)} {reports[0].unit}² at most "
+        "(mean squared); networks without the adjustment change the measurement.",
+        f"Training: {_about(study, origin)}.",
         *sorted(failures),
     ]
     return Findings(

@@ -24,8 +24,8 @@ WITH, WITHOUT = "guide enlarged x2", "guide as it is"
 
 
 @dataclass(frozen=True)
-class Begun:
-    """DADA's loop from a start of choice, with the features of the bicubic image as ever.
+class StartedFrom:
+    """DADA's loop from another initial image; the features still use the bicubic image.
 
     Attributes:
         network: trained.
@@ -39,7 +39,7 @@ class Begun:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"Y0 {self.start}, {self.steps} steps"
 
     def __call__(self, sample: Sample) -> Tensor:
@@ -62,7 +62,7 @@ class _FromConstant(DADA):
 
 
 def initialisation(study: Study) -> Findings:
-    """Backbone from ImageNet or from nothing; Y0 bicubic or constant."""
+    """Backbone with ImageNet or random weights; Y0 bicubic or constant."""
     test = study.first()
     backbone, base = study.effort.backbone, training(study, "dada", FACTOR, test.title, ablation=True)
     starts = {
@@ -75,16 +75,16 @@ def initialisation(study: Study) -> Findings:
     short, long = study.effort.loop_steps[0], study.effort.loop_steps[-1]
     network = load_trained(study, base, "dada").method
     assert isinstance(network, DADA)
-    ways = [Begun(network, start, n) for n in (short, long) for start in ("bicubic", "constant")]
+    ways = [StartedFrom(network, start, n) for n in (short, long) for start in ("bicubic", "constant")]
     looped = compared(study, [resolve("bicubic"), *(Contender(w.name, "dada", w) for w in ways)])
     theirs_y = {f"Y0 bicubic, {long} steps": printed["base"], f"Y0 constant, {long} steps": printed["constant_start"]}
     summary = [
         f"After {short} steps of the loop a constant Y0 leaves {share(looped, ways[1].name):.3f} of bicubic's MSE, a "
         f"bicubic one {share(looped, ways[0].name):.3f}; after {long} steps {share(looped, ways[3].name):.3f} and "
-        f"{share(looped, ways[2].name):.3f}: the end does not depend on the start.",
-        *(f"{label} could not be had: {reason}" for label, reason in reasons.items()),
+        f"{share(looped, ways[2].name):.3f}: the equilibrium does not depend on the start.",
+        *(f"{label} is not available: {reason}" for label, reason in reasons.items()),
     ]
-    note = "The start is exchanged at test time; implicit training does not depend on it."
+    note = "The start is changed at test time; implicit training does not depend on it."
     return Findings(
         summary, described([report]), all_rows([report, looped]), bars(looped, "start of the loop"),
         "Share of bicubic's MSE that the loop leaves after few and after many steps, from two starts.",
@@ -140,7 +140,7 @@ def extractors(study: Study) -> Findings:
         [[n, f"{s:.1f}", f"{report.runs[n, FACTOR].seconds or 0:.2f}"] for n, s in sizes.items()],
         "Time with the equilibrium, on the CPU at hand.",
     )
-    summary = [spread(report), *(f"{label} could not be had: {reason}" for label, reason in reasons.items())]
+    summary = [spread(report), *(f"{label} is not available: {reason}" for label, reason in reasons.items())]
     printed = paper()["feature_extractors"]["Middlebury"]
     return Findings(
         summary, described([report]), rows, bars(report, f"extractors at x{FACTOR}"),

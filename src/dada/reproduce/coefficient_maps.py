@@ -1,4 +1,4 @@
-"""`figure-coefficients`: where diffusion may pass, told by colours and told by a network."""
+"""`figure-coefficients`: the coefficients from colours and from a network."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def coefficient_maps(study: Study) -> Findings:
             [r["coefficients"], *(number(v) for v in (100 * r["stopped at jumps"], 100 * r["stopped elsewhere"], q))]
             for r, q in zip(rows, ratios, strict=True)
         ],
-        "Mean of 1 - c over the pixels beside a jump of the true depth, and over all others. A large ratio is what one "
-        "wants: diffusion stopped at objects, not at texture.",
+        "Mean of 1 - c over the pixels beside a jump of the true depth, and over all others. A large ratio is "
+        "better: diffusion stops at objects, not at texture.",
     )
     summary = [
         f"Coefficients from colours stop diffusion {number(ratios[0])} times as much at depth jumps as elsewhere, "
         f"those of the network {number(ratios[1])} times, those of the default that comes with the package "
         f"{number(ratios[2])} times.",
-        f"The network is trained so: {about_dada(study)}.",
+        f"The network is trained as follows: {about_dada(study)}.",
     ]
     caption = "Guide, true depth, and how far diffusion is stopped (dark: not at all, bright: entirely)."
     protocol = f"none; the crop of {sample.names[0].partition('@')[0]} with the most depth jumps, source at x{FACTOR}"

@@ -1,4 +1,4 @@
-"""What an experiment found, before it becomes files."""
+"""The results of an experiment, before they are written to files."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def gradients(study: Study) -> Findings:
         ],
         f"none; one crop of {study.effort.memory_crop} x {study.effort.memory_crop}, gradient of the absolute error",
         rows, figure,
-        "How well steps of the loop with gradient tell the direction in which coefficients should change, and their "
+        "How well the gradient through N_grad steps agrees with the exact one in direction, and its "
         "memory; dashed: the implicit gradient of the equilibrium.",
         [table], {"steps without gradient": PRE_STEPS, "coefficients": "learning-free DADA's"},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""All experiments by name, how to run one, and how far each has come."""
+"""All experiments by name, how to run one, and the state of each."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def lookup(name: str) -> Experiment:
 
 
 def run(study: Study) -> Path:
-    """Run an experiment, or go on with it, and write its folder; return its page.
+    """Run or continue an experiment and write its folder; return its page.
 
-    One that is done with the same setting, data and weights is not run again unless the study is fresh. All
-    measurements that an ended run had finished are taken from it.
+    A finished experiment with the same setting, data and weights is not repeated unless the study is fresh. Finished
+    measurements of an interrupted run are reused.
 
     Raises:
         InputError: there is no such experiment, or data or weights cannot be used.
@@ -155,7 +155,7 @@ def _function(name: str) -> Callable[[Study], Findings]:
 
 
 def states(output: Path) -> dict[str, str]:
-    """How far each experiment has come: "never run", "partial (small)" or "done (small, 42 s)"."""
+    """The state of each experiment: "never run", "partial (small)" or "done (small, 42 s)"."""
     from dada.reproduce.page import duration
 
     found = {}

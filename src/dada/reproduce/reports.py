@@ -24,7 +24,7 @@ OFF_SCALE = 6.0  # times bicubic's RMSE: a network that has hardly been trained
 
 
 def learning_free_methods(study: Study) -> list[Contender]:
-    """The rows of Table 2; PixTransform with as many iterations as the effort allows, and its label says so."""
+    """The rows of Table 2; PixTransform with the iterations of the effort, which its label names."""
     few = study.effort.pixt_iterations
     return resolve_all(LEARNING_FREE, [f"pixt.iterations={few}"] if few != PIXT_ITERATIONS else [])
 
@@ -65,14 +65,14 @@ def network_report(study: Study, test: TestSet, factors: Sequence[int] | None = 
 
 
 def _with_failures(report: Report, reasons: dict[str, str], factor: int) -> Report:
-    """The report with rows for networks that there are not at this factor."""
+    """The report with rows for networks that do not exist at this factor."""
     absent = [Contender(name, name, resolve(BICUBIC).method) for name in reasons]
     runs = {(name, factor): Runs(failure=reason) for name, reason in reasons.items()}
     return replace(report, contenders=[*report.contenders, *absent], runs=report.runs | runs)
 
 
 def joined(reports: Sequence[Report]) -> Report:
-    """Reports on the same problems as one: rows of one method are put together, also of those that cannot be had."""
+    """Join reports on the same problems: one row for each method, with its failures."""
     entries: dict[str, Contender] = {}
     runs: dict[tuple[str, int], Runs] = {}
     for report in reports:
@@ -89,13 +89,13 @@ def joined(reports: Sequence[Report]) -> Report:
 
 
 def _label(entry: Contender, known: dict[str, Contender]) -> str:
-    """Of the row that a method belongs to: one that cannot be had at a factor to that of the others."""
+    """Label of the row of a method: a failure at one factor belongs to the row of the other factors."""
     same = [label for label, other in known.items() if other.name == entry.name != BICUBIC]
     return same[0] if same and entry.label == entry.name else entry.label
 
 
 def main_tables(report: Report) -> list[Table]:
-    """For a page: errors beside the paper's where these are shown, and shares of bicubic's."""
+    """Tables for a page: errors, with the paper's where available, and shares of bicubic's."""
     return [with_gaps(table, report) for table in (*(published(report) or [errors(report)]), shares(report))]
 
 
@@ -110,13 +110,13 @@ def with_gaps(table: Table, report: Report) -> Table:
 
 
 def missed(reports: Sequence[Report]) -> list[str]:
-    """What failed and why, each once; what the setting leaves out is no failure."""
+    """Failures and their reasons, each once, without methods that the setting leaves out."""
     failures = (text for report in reports for text in report.failures if not text.endswith(NOT_RUN))
     return list(dict.fromkeys(failures))
 
 
 def drawable(report: Report) -> tuple[Report, str]:
-    """The report without methods that would hide all others in a figure, and a sentence that names them."""
+    """The report without methods whose errors exceed the scale of a figure, and a sentence that names them."""
     plain = {factor: report.scores(BICUBIC, factor) for factor in report.factors}
 
     def off(entry: Contender) -> bool:

@@ -1,4 +1,4 @@
-"""`guide-shift` and `noise`: what is left when guide or source are not as good as in every benchmark."""
+"""`guide-shift` and `noise`: errors with a shifted guide and with a noisy source."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WEIGHTS = (10.0, 1.0, 0.1)
 
 @dataclass(frozen=True)
 class Shifted(Derived):
-    """A data set whose guides lie some pixels to the right of where they should be."""
+    """A data set whose guides are shifted to the right by some pixels."""
 
     dataset: Dataset
     pixels: float
@@ -44,7 +44,7 @@ class Shifted(Derived):
 
 
 def shift(guide: np.ndarray, pixels: float) -> np.ndarray:
-    """Move (H, W, C) to the right, by parts of a pixel too; what comes in at the left is mirrored."""
+    """Shift (H, W, C) to the right by a number of pixels, also a fraction; the border is mirrored."""
     move = np.array([[1, 0, pixels], [0, 1, 0]], np.float64)
     size = guide.shape[1], guide.shape[0]
     moved = cv2.warpAffine(guide, move, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
@@ -66,19 +66,19 @@ def guide_shift(study: Study) -> Findings:
     best = min(names, key=lambda n: share[n][0])
     worse = next((s for s, v in zip(SHIFTS, share[best], strict=True) if v > 1), None)
     summary = [
-        f"{best} leaves {share[best][0]:.2f} of bicubic's MSE with a guide in its place, "
+        f"{best} leaves {share[best][0]:.2f} of bicubic's MSE with an exact guide, "
         f"{share[best][SHIFTS.index(1.0)]:.2f} with one that is a pixel off, {share[best][-1]:.2f} at {SHIFTS[-1]:g}.",
-        f"From {worse:g} pixels on it does worse than not using the guide at all."
+        f"From {worse:g} pixels on it is worse than bicubic, which uses no guide."
         if worse is not None
-        else "Even then the guide is worth more than none.",
+        else "At every shift it is better than bicubic, which uses no guide.",
     ]
     table = Table(
         f"{reports[0].dataset}, {reports[0].protocol.describe(reports[0].count)}: share of bicubic's MSE at x{FACTOR}",
         ["method", *(f"{s:g} px" for s in SHIFTS)],
         _transposed(names, [cells([(share[n][i],) for n in names]) for i in range(len(SHIFTS))]),
-        "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which knows no guide.",
+        "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which uses no guide.",
     )
-    caption = f"What is left of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
+    caption = f"Share of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
     return Findings(
         summary, described(reports[:1]), rows, figure, caption, [table], {"factor": FACTOR, "shifts": SHIFTS}
     )
@@ -100,7 +100,7 @@ class Noisy:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"{self.method.name}, noise {self.amount:g}"
 
     def __call__(self, sample: Sample) -> Tensor:
@@ -134,17 +134,17 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Soft:
-    """Learning-free DADA that is drawn towards the measurement instead of bound to it.
+    """Learning-free DADA with soft measurements, which the result need not match exactly.
 
     Attributes:
-        weight: how firmly, in units of a coefficient.
+        weight: of the measurements, in units of a coefficient.
     """
 
     weight: float
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"soft, weight {self.weight:g}"
 
     def __call__(self, sample: Sample) -> Tensor:
@@ -177,7 +177,7 @@ def noise(study: Study) -> Findings:
         _transposed(list(curves), [cells([(v[i],) for v in curves.values()]) for i in range(len(NOISES))]),
         "Columns: deviation of the noise at a depth of one unit; it grows with the square of the depth, as in "
         "triangulation. Hard: averaged down, the result is the noisy source (learning-free DADA; the learned default). "
-        "Soft: it is drawn towards it.",
+        "Soft: it may differ from it, by its weight.",
     )
     rows: list[Row] = all_rows([report])
     summary = [

@@ -1,4 +1,4 @@
-"""`seeds`: the same training several times, from other random numbers."""
+"""`seeds`: the same training with several seeds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def seeds(study: Study) -> Findings:
     summary = [
         f"The MSE over {len(values)} seeds is {number(average)} ± {number(deviation)} {report.unit}², a deviation of "
         f"{deviation / average:.1%}" + (f" (the paper: {_relative(printed):.1%})." if printed else "."),
-        f"Trained so: {about_ablation(study)}.",
+        f"Training: {about_ablation(study)}.",
     ]
     caption = "Error of each training; the band is mean ± standard deviation."
     settings = {"training": about_ablation(study), "seeds": list(range(study.effort.seeds))}

@@ -1,4 +1,4 @@
-"""`ablation-steps`: error and time against the number of steps at test time, and the equilibrium they lead to."""
+"""`ablation-steps`: error and time against the number of steps at test time, and at the equilibrium."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Looped:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"dada, {self.steps} steps" if self.steps else "dada, equilibrium"
 
     def __call__(self, sample: Sample) -> Tensor:
@@ -56,7 +56,7 @@ def steps(study: Study) -> Findings:
             [str(n) if n else "equilibrium", *(_cell(report, rivals[name][n]) for name in rivals)]
             for n in (*study.effort.loop_steps, 0)
         ],
-        "Seconds for one crop on a CPU; the loop is compiled. The paper stops at 8000, seeing little further gain.",
+        "Seconds for one crop on a CPU; the loop is compiled. The paper stops at 8000, with little further gain.",
     )
     figure, (left, right) = sheet(2)
     across = list(study.effort.loop_steps)

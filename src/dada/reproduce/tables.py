@@ -43,7 +43,7 @@ def learning_free(study: Study) -> Findings:
     few = study.effort.pixt_iterations
     if few < PIXT_ITERATIONS:
         summary.append(
-            f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations for lack of time: pass over its row."
+            f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations to save time: ignore its row."
         )
     settings = {"PixTransform": f"{few} iterations (the paper: {PIXT_ITERATIONS})"}
     return Findings(
@@ -56,7 +56,7 @@ def learned(study: Study) -> Findings:
     """Table 1."""
     reports = [network_report(study, test) for test in study.sets()]
     files = _write(study, reports)
-    summary = [f"The networks here are trained so: {about_training(study)}."] if study.effort.brief else []
+    summary = [f"The networks here are trained as follows: {about_training(study)}."] if study.effort.brief else []
     summary += [_least(report, next(c.label for c in report.contenders if c.name == "dada")) for report in reports]
     summary += missed(reports)
     return Findings(
@@ -125,7 +125,7 @@ def metrics(study: Study) -> Findings:
         f"The paper prints value and edge errors after He et al. (2021), who give no formula. Here a value is wrong if "
         f"it is off by more than {limits.value:.0%}, a pixel at a jump if it is off by more than {limits.edge:g} "
         "standard deviations of the data set: this project's definitions. Only MAPE compares.",
-        f"Trained so: {about_training(study)}.",
+        f"Training: {about_training(study)}.",
     ]
     caption = f"Share of pixels at a jump of the true depth that are wrong (edge error), at x{factor}."
     settings = {"networks": about_training(study)}
@@ -164,7 +164,7 @@ def _write(study: Study, reports: list[Report]) -> dict[str, str]:
 
 
 def _least(report: Report, label: str) -> str:
-    """A sentence: what the method leaves of bicubic's MSE, and where it stands."""
+    """A sentence: the method's share of bicubic's MSE, and its rank."""
     parts = []
     for factor in report.factors:
         found = {c.label: report.scores(c.label, factor) for c in report.contenders}

@@ -102,10 +102,10 @@ def with_network(config: TrainConfig, **changes: Any) -> TrainConfig:
 
 
 def trained(study: Study, config: TrainConfig) -> Path:
-    """Train, or go on, or take what is already trained; return the weights.
+    """Train, resume a training or reuse a finished one; return the weights.
 
     Raises:
-        KeyboardInterrupt: the training was asked to stop; it goes on the next time.
+        KeyboardInterrupt: the training was interrupted; the next call resumes it.
     """
     from dada.training import train
 
@@ -123,13 +123,13 @@ def trained(study: Study, config: TrainConfig) -> Path:
 
 
 def _complete(folder: Path, steps: int) -> bool:
-    """Whether a training has come to its end: the last checkpoint says so."""
+    """Whether a training is complete, by its last checkpoint."""
     import torch
 
     try:
         state = torch.load(folder / "last.pt", map_location="cpu", weights_only=True)
         return int(state["progress"]["step"]) >= steps and (folder / "best.safetensors").exists()
-    except Exception:  # absent or damaged: the training itself says what is wrong
+    except Exception:  # missing or damaged: the training reports the reason
         return False
 
 
@@ -160,7 +160,7 @@ def load_trained(study: Study, config: TrainConfig, label: str) -> Contender:
 
 
 def released_weights(folder: Path | None, method: str, factor: int) -> Path | None:
-    """The file METHOD/... whose name tells the factor, as MSGNet_x8.caffemodel or FDKN_8x; None if there is none."""
+    """The file METHOD/... whose name contains the factor, as MSGNet_x8.caffemodel or FDKN_8x; None if there is none."""
     if folder is None or not (folder / method).is_dir():
         return None
     pattern = re.compile(rf"(?<![0-9])(x{factor}(?![0-9])|{factor}x)", re.IGNORECASE)
@@ -168,7 +168,7 @@ def released_weights(folder: Path | None, method: str, factor: int) -> Path | No
 
 
 def about_dada(study: Study) -> str:
-    """What pages say of DADA's weights, where it is the only network."""
+    """A description of DADA's weights, for pages on DADA alone."""
     effort = study.effort
     if not effort.brief:
         return "the paper's, on Middlebury"
@@ -179,7 +179,7 @@ def about_dada(study: Study) -> str:
 
 
 def about_training(study: Study) -> str:
-    """What pages say of the weights of all networks."""
+    """A description of the weights of all networks, for the pages."""
     effort = study.effort
     if not effort.brief:
         return "the paper's, on the training part of each data set"
