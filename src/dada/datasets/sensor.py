@@ -138,9 +138,9 @@ def _blind_strips(depth: Floats, width: float, rng: Rng) -> Mask:
 def _misregister(guide: np.ndarray, shift: float, rotation: float, zoom: float, rng: Rng) -> np.ndarray:
     """Move the guide by `shift` pixels in a random direction; rotate and scale it about its centre."""
     height, width = guide.shape[:2]
-    turned, scale = rng.uniform(-rotation, rotation), 1 + rng.uniform(-zoom, zoom)
+    angle, scale = rng.uniform(-rotation, rotation), 1 + rng.uniform(-zoom, zoom)
     direction = rng.uniform(0, 2 * math.pi)
-    move: np.ndarray = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), turned, scale)
+    move: np.ndarray = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, scale)
     move[0, 2] += shift * math.cos(direction)
     move[1, 2] += shift * math.sin(direction)
     moved = cv2.warpAffine(guide, move, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)

@@ -21,9 +21,11 @@ ROBUST = (1, 99)  # percentiles of values
 Range = tuple[float, float]
 Size = tuple[int, ...]
 Window = tuple[slice, slice]  # rows and columns of the target
+Mask = NDArray[np.bool_]
+Map = tuple[NDArray[Any], Mask]  # values and where they are valid, both [H, W]
 
 
-def checked(values: ArrayLike, valid: ArrayLike | None, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def checked(values: ArrayLike, valid: ArrayLike | None, name: str) -> Map:
     """The map as an array, and where it has a value."""
     data = np.asarray(values)
     if data.ndim != 2 or not data.size:
@@ -45,7 +47,7 @@ def same_size(size: Size, images: Mapping[str, NDArray[Any]]) -> None:
             raise InputError(f"{name} has shape {image.shape}, the others {size}: they must agree in height and width")
 
 
-def thin(data: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+def thin(data: NDArray[Any], known: Mask) -> NDArray[Any]:
     """Valid values, evenly chosen where there are very many."""
     step = max(1, round(sqrt(data.size / SAMPLE)))
     return data[::step, ::step][known[::step, ::step]]
@@ -55,9 +57,7 @@ def whole_window(size: Size) -> Window:
     return slice(0, size[0]), slice(0, size[1])
 
 
-def pick(
-    data: NDArray[Any], known: NDArray[np.bool_], size: Size, window: Window
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def pick(data: NDArray[Any], known: Mask, size: Size, window: Window) -> Map:
     """A map of any resolution in a window of the target: nearest neighbours, at most DISPLAY a side."""
     axes = []
     for own, target, part in zip(data.shape, size, window, strict=True):
@@ -69,7 +69,7 @@ def pick(
     return data[cells], known[cells]
 
 
-def busiest(data: NDArray[Any], known: NDArray[np.bool_], limits: Range, *, square: bool) -> Window:
+def busiest(data: NDArray[Any], known: Mask, limits: Range, *, square: bool) -> Window:
     """The window with the most jumps: a quarter of each side, or a square on a third of the shorter side.
 
     A jump is here a difference of more than 1/25 of the range, as it is visible in the picture.

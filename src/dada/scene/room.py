@@ -1,4 +1,4 @@
-"""The furnished room: which pieces stand where."""
+"""The furniture of the room and its positions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def _yaw(degrees: float) -> Array:
-    """Frame (rows: local axes) turned about the vertical."""
+    """Frame (rows: local axes) rotated about the vertical."""
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
@@ -67,7 +67,7 @@ METAL = plain(60, 60, 64)
 
 
 class Room(NamedTuple):
-    """All pieces, and the groups that stand together (their shadows are looked for together)."""
+    """All pieces, and the groups of neighbouring ones, whose shadows are computed together."""
 
     pieces: list[Piece]
     groups: list[range]

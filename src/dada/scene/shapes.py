@@ -59,7 +59,7 @@ class Box:
 
     def hit(self, origin: Array, rays: Array) -> Array:
         o = into(self, origin.reshape(3, *[1] * (rays.ndim - 1)).astype(rays.dtype))
-        enter, leave = self._slabs(o, turned(self, rays))
+        enter, leave = self._slabs(o, rotated(self, rays))
         near = enter.max(0)
         return np.where((near < leave.min(0)) & (near > 0), near, np.inf)
 
@@ -68,7 +68,7 @@ class Box:
         return np.where(side == side.max(0), np.sign(local), 0)
 
     def gap(self, points: Array, rays: Array) -> tuple[Array, Array]:
-        d = turned(self, rays)
+        d = rotated(self, rays)
         enter, leave = self._slabs(into(self, points), d)
         size = np.abs(d)
         # In the projection along a third axis, the ray passes the corner of axes i and j at this distance.
@@ -99,7 +99,7 @@ class Cone:
 
     def hit(self, origin: Array, rays: Array) -> Array:
         o = into(self, origin)
-        d = turned(self, rays)
+        d = rotated(self, rays)
         slope = (self.top - self.base) / self.height
         radius = self.base + slope * o[2]
         a = d[0] ** 2 + d[1] ** 2 - slope**2 * d[2] ** 2
@@ -127,7 +127,7 @@ class Cone:
         return np.where(inside, cap, side).astype(local.dtype)
 
     def gap(self, points: Array, rays: Array) -> tuple[Array, Array]:
-        o, d = into(self, points), turned(self, rays)
+        o, d = into(self, points), rotated(self, rays)
         flat = np.maximum(1 - d[2] ** 2, 1e-6)
         t = -(o[0] * d[0] + o[1] * d[1]) / flat  # where the ray is closest to the axis
         z = np.clip(o[2] + t * d[2], 0, self.height)  # nearest point of the axis, then of the ray to that point
@@ -152,7 +152,7 @@ class Patch:
     thickness: float = 0.05
 
     def hit(self, origin: Array, rays: Array) -> Array:
-        o, d = into(self, origin), turned(self, rays)
+        o, d = into(self, origin), rotated(self, rays)
         t = -o[2] / np.where(d[2] == 0, 1e-9, d[2])
         on = (t > 0) & (self.outline(o[0] + t * d[0], o[1] + t * d[1]) < 0)
         return np.where(on, t, np.inf)
@@ -161,7 +161,7 @@ class Patch:
         return np.broadcast_to(np.array([0, 0, 1], local.dtype)[:, None], local.shape)
 
     def gap(self, points: Array, rays: Array) -> tuple[Array, Array]:
-        o, d = into(self, points), turned(self, rays)
+        o, d = into(self, points), rotated(self, rays)
         t = -o[2] / np.where(d[2] == 0, 1e-9, d[2])
         return self.outline(o[0] + t * d[0], o[1] + t * d[1]), t
 
@@ -177,10 +177,10 @@ _CUBE = np.array(list(product((-1.0, 1.0), repeat=3))).T  # [3, 8]
 def into(shape: Shape, points: Array) -> Array:
     """[3, ...] points of the room in the frame of the shape (its axes are the rows of `frame`)."""
     centre = shape.centre.astype(points.dtype).reshape((3,) + (1,) * (points.ndim - 1))
-    return turned(shape, points - centre)
+    return rotated(shape, points - centre)
 
 
-def turned(shape: Shape, vectors: Array) -> Array:
+def rotated(shape: Shape, vectors: Array) -> Array:
     return rotate(shape.frame, vectors)
 
 

@@ -182,8 +182,8 @@ def carton(rng: Rng, centre: Points, size: float) -> list[Part]:
     """A box of two or three faces: depth is continuous across its edges, brightness is not."""
     right, down = size * rng.uniform(0.3, 0.9, 2)
     back = rotate(np.array([[size * rng.uniform(0.15, 0.6), 0.0]]), rng.uniform(0, 2 * np.pi))[0]
-    turned = rng.normal(0, 0.2)
-    front = rotate(np.array([[-right, -down], [right, -down], [right, down], [-right, down]]), turned) + centre
+    angle = rng.normal(0, 0.2)
+    front = rotate(np.array([[-right, -down], [right, -down], [right, down], [-right, down]]), angle) + centre
     steep = rng.uniform(0.6, 3)
     slope = slant(rng) if rng.random() < 0.5 else (0.0, 0.0)
     anchor = _point(centre)
