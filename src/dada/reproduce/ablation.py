@@ -12,7 +12,7 @@ from dada.evaluation.tables import Table, number
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import bench
 from dada.reproduce.study import Study
-from dada.reproduce.trainings import load_trained
+from dada.reproduce.trainings import about, load_trained
 from dada.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -93,13 +93,10 @@ def spread(report: Report) -> str:
     return f"Least: {low} ({shares[low]:.2f} of bicubic's MSE); most: {high} ({shares[high]:.2f})."
 
 
-def about_ablation(study: Study) -> str:
-    """A description of the trainings, for the pages."""
+def about_ablation(study: Study, extractor: str | None = None) -> str:
+    """A description of the trainings, for the pages; an empty `extractor` where it is what varies."""
     effort = study.effort
-    if not effort.brief:
-        return "the paper's, on Middlebury"
-    return (
-        f"{effort.ablation_steps} steps on painted scenes, crops of {effort.train_crop} x {effort.train_crop}, "
-        f"{effort.train_batch} a step, extractor {effort.extractor}; not the paper's training: differences of a few "
-        "percent mean nothing"
-    )
+    name = effort.extractor if extractor is None else extractor
+    more = f", {effort.train_batch} a step" + (f", extractor {name}" if name else "")
+    note = ": differences of a few percent mean nothing"
+    return about(study, "Middlebury", f"{effort.ablation_steps} steps", more=more, note=note)

@@ -14,7 +14,7 @@ from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import all_rows, bench, described, drawable
 from dada.reproduce.study import Study
-from dada.reproduce.trainings import brief_training, load_trained, paper_training
+from dada.reproduce.trainings import about, brief_training, load_trained, paper_training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,10 +108,6 @@ def _figure(reports: list[Report]) -> Figure:
 
 def _about(study: Study, origin: TestSet | None) -> str:
     effort = study.effort
-    if not effort.brief:
-        return "the paper's, on NYUv2"
     where = "the training frames of NYUv2 found" if origin else "painted scenes, as NYUv2 was not found"
-    return (
-        f"{effort.ablation_steps} steps (PMBA: {min(effort.slow_steps, effort.ablation_steps)}) on {where}, crops of "
-        f"{effort.train_crop} x {effort.train_crop}; not the paper's training: the order of the networks means nothing"
-    )
+    steps = f"{effort.ablation_steps} steps (PMBA: {min(effort.slow_steps, effort.ablation_steps)})"
+    return about(study, "NYUv2", steps, where, note=": the order of the networks means nothing")

@@ -146,5 +146,5 @@ def extractors(study: Study) -> Findings:
         summary, described([report]), rows, bars(report, f"extractors at x{FACTOR}"),
         "Share of bicubic's MSE that DADA leaves with each feature extractor.",
         [beside(report, printed, reasons, "light and lite0 are ours."), costs],
-        {"training": about_ablation(study).replace(f", extractor {study.effort.extractor}", "")},
+        {"training": about_ablation(study, extractor="")},
     )  # fmt: skip

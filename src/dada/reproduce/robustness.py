@@ -18,6 +18,7 @@ from dada.evaluation.bench import Report
 from dada.evaluation.contenders import BICUBIC, Contender, resolve, resolve_all
 from dada.evaluation.tables import Table, cells
 from dada.learning_free import KAPPA, standardise
+from dada.reproduce.ablation import share
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import lines, sheet
 from dada.reproduce.reports import all_rows, bench, described
@@ -58,16 +59,16 @@ def guide_shift(study: Study) -> Findings:
     reports = [bench(study, entries, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
     rows = [{"shift px": s, **row} for s, report in zip(SHIFTS, reports, strict=True) for row in all_rows([report])]
     names = [c.label for c in entries if c.label != BICUBIC]
-    share = {n: [_share(report, n) for report in reports] for n in names}
+    shares = {n: [share(report, n) for report in reports] for n in names}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
-    lines(axes, {n: (SHIFTS, v) for n, v in share.items()}, x="shift of the guide (pixels of the target)",
+    lines(axes, {n: (SHIFTS, v) for n, v in shares.items()}, x="shift of the guide (pixels of the target)",
           y="share of bicubic's MSE")  # fmt: skip
     axes.axhline(1, color="0.5", linewidth=1, linestyle=":")
-    best = min(names, key=lambda n: share[n][0])
-    worse = next((s for s, v in zip(SHIFTS, share[best], strict=True) if v > 1), None)
+    best = min(names, key=lambda n: shares[n][0])
+    worse = next((s for s, v in zip(SHIFTS, shares[best], strict=True) if v > 1), None)
     summary = [
-        f"{best} leaves {share[best][0]:.2f} of bicubic's MSE with an exact guide, "
-        f"{share[best][SHIFTS.index(1.0)]:.2f} with one that is a pixel off, {share[best][-1]:.2f} at {SHIFTS[-1]:g}.",
+        f"{best} leaves {shares[best][0]:.2f} of bicubic's MSE with an exact guide, "
+        f"{shares[best][SHIFTS.index(1.0)]:.2f} with one a pixel off, {shares[best][-1]:.2f} at {SHIFTS[-1]:g}.",
         f"From {worse:g} pixels on it is worse than bicubic, which uses no guide."
         if worse is not None
         else "At every shift it is better than bicubic, which uses no guide.",
@@ -75,7 +76,7 @@ def guide_shift(study: Study) -> Findings:
     table = Table(
         f"{reports[0].dataset}, {reports[0].protocol.describe(reports[0].count)}: share of bicubic's MSE at x{FACTOR}",
         ["method", *(f"{s:g} px" for s in SHIFTS)],
-        _transposed(names, [cells([(share[n][i],) for n in names]) for i in range(len(SHIFTS))]),
+        _transposed(names, [cells([(shares[n][i],) for n in names]) for i in range(len(SHIFTS))]),
         "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which uses no guide.",
     )
     caption = f"Share of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
@@ -188,11 +189,6 @@ def noise(study: Study) -> Findings:
     caption = f"Error of learning-free DADA, and of the learned default, at x{FACTOR} when the source is noisy."
     settings = {"factor": FACTOR, "noise, in units of the data set": NOISES, "weights": WEIGHTS}
     return Findings(summary, described([report]), rows, figure, caption, [table], settings)
-
-
-def _share(report: Report, label: str) -> float:
-    mine, plain = report.scores(label, FACTOR), report.scores(BICUBIC, FACTOR)
-    return mine.mse / plain.mse if mine and plain else float("nan")
 
 
 def _rmse(report: Report, method: Method) -> float:

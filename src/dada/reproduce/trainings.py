@@ -167,23 +167,31 @@ def released_weights(folder: Path | None, method: str, factor: int) -> Path | No
     return next((path for path in sorted((folder / method).iterdir()) if pattern.search(path.stem)), None)
 
 
+def about(study: Study, data: str, steps: str, scenes: str = "painted scenes", more: str = "", note: str = "") -> str:
+    """A description of trainings, for the pages.
+
+    Args:
+        study: whose effort decides between the paper's trainings and brief ones.
+        data: of the paper's trainings.
+        steps: of brief trainings, such as "60 steps"; the other arguments are of brief ones, too.
+        scenes: that they train on.
+        more: further settings, each after a comma.
+        note: what their errors cannot show, after a colon.
+    """
+    if not study.effort.brief:
+        return f"the paper's, on {data}"
+    side = study.effort.train_crop
+    return f"{steps} on {scenes}, crops of {side} x {side}{more}; not the paper's training{note}"
+
+
 def about_dada(study: Study) -> str:
     """A description of DADA's weights, for pages on DADA alone."""
     effort = study.effort
-    if not effort.brief:
-        return "the paper's, on Middlebury"
-    return (
-        f"{effort.train_steps} steps on painted scenes, crops of {effort.train_crop} x {effort.train_crop}, extractor "
-        f"{effort.extractor}; not the paper's training"
-    )
+    return about(study, "Middlebury", f"{effort.train_steps} steps", more=f", extractor {effort.extractor}")
 
 
 def about_training(study: Study) -> str:
     """A description of the weights of all networks, for the pages."""
-    effort = study.effort
-    if not effort.brief:
-        return "the paper's, on the training part of each data set"
-    return (
-        f"{effort.train_steps} steps (DKN, PMBA: {effort.slow_steps}) on painted scenes, crops of {effort.train_crop} "
-        f"x {effort.train_crop}; not the paper's training: the order of the networks here means nothing"
-    )
+    steps = f"{study.effort.train_steps} steps (DKN, PMBA: {study.effort.slow_steps})"
+    note = ": the order of the networks here means nothing"
+    return about(study, "the training part of each data set", steps, note=note)
