@@ -16,15 +16,15 @@ import numpy as np
 from dada.datasets.painted.camera import develop
 from dada.datasets.painted.far import open_far
 from dada.datasets.painted.kernels import count_jumps
+from dada.datasets.painted.objects import OBJECTS, Part
 from dada.datasets.painted.outlines import Floats, Rng
 from dada.datasets.painted.stage import Stage
 from dada.datasets.painted.textures import Material, Textures, texture_bank
-from dada.datasets.painted.things import THINGS, Part
 from dada.datasets.pair import DEPTH, Pair, check_index
 from dada.errors import InputError
 
-MAKERS = [maker for maker, _ in THINGS]
-ODDS = np.cumsum([weight for _, weight in THINGS]) / sum(weight for _, weight in THINGS)
+MAKERS = [maker for maker, _ in OBJECTS]
+ODDS = np.cumsum([weight for _, weight in OBJECTS]) / sum(weight for _, weight in OBJECTS)
 SMALLEST = 16  # px, smallest side of a scene
 
 

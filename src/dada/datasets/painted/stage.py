@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 
 from dada.datasets.painted.kernels import compose, darken, hide, light_ground
+from dada.datasets.painted.objects import Part
 from dada.datasets.painted.outlines import Box, Bytes, Floats, Outline, Rng, blob, polygon
 from dada.datasets.painted.textures import Material
-from dada.datasets.painted.things import Part
 
 NEAREST = 400.0  # mm: nothing comes closer to the camera
 SHADOWS = 0.75  # share of parts that cast a shadow

@@ -253,7 +253,7 @@ def heap(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 Maker = Callable[[Rng, Points, float], list[Part]]
-THINGS: list[tuple[Maker, float]] = [
+OBJECTS: list[tuple[Maker, float]] = [
     (solid, 5.0),
     (sheet_with_holes, 1.5),
     (sticks, 2.0),
