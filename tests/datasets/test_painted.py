@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dada.datasets.painted import Painted, has_jump
-from dada.datasets.painted_outlines import Box, Outline
+from dada.datasets.painted.outlines import Box, Outline
 from dada.datasets.pair import Dataset, Pair
 from dada.errors import InputError
 

@@ -1,6 +1,8 @@
 """Facts about running experiments: resuming, data that are missing, weights, the command line."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -132,3 +134,12 @@ def test_a_shifted_guide_lies_to_the_right_and_all_else_stays(study):
     assert np.array_equal(moved.guide[:, 2:], plain.guide[:, :-2])
     assert np.array_equal(moved.target, plain.target, equal_nan=True)
     assert (Shifted(dataset, 2.0).name, Shifted(dataset, 2.0).unit) == (dataset.name, dataset.unit)
+
+
+def test_every_experiment_has_a_function():
+    assert all(callable(registry._function(name)) for name in EXPERIMENTS)
+
+
+def test_a_list_of_experiments_and_data_sets_needs_no_torch():
+    code = "import sys, dada.datasets, dada.reproduce.registry; print(*{'torch', 'cv2', 'numba'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "\n"

@@ -1,24 +1,18 @@
-"""Pairs of guide and target: published data sets, folders of one's own, painted scenes; crops and augmentation."""
+"""Pairs of guide and target: published data sets, folders of images, painted scenes; crops and augmentation."""
 
 from __future__ import annotations
 
-from importlib import import_module
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dada.datasets.pair import DEPTH, Dataset, Pair, Split
 from dada.errors import InputError
 
 __all__ = ["DATASETS", "DEPTH", "Dataset", "Pair", "Split", "load_dataset"]
 
-DATASETS = {
-    "middlebury": "dada.datasets.middlebury:Middlebury",
-    "nyuv2": "dada.datasets.nyuv2:Nyuv2",
-    "diml": "dada.datasets.diml:Diml",
-    "scenes": "dada.datasets.scenes:Scenes",
-    "folder": "dada.datasets.folder:Folder",
-}
-"""Kinds of data sets in files, and where their readers live."""
+DATASETS = ("middlebury", "nyuv2", "diml", "scenes", "folder")
+"""Kinds of data sets that are read from files."""
 
 
 def load_dataset(text: str, split: str = "test") -> Dataset:
@@ -35,8 +29,8 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
         split: "train", "val" or "test".
 
     Raises:
-        InputError: the kind or an option is unknown, or the files are not there; the message says what was looked
-            for, where to get it and how to lay it out.
+        InputError: the kind or an option is unknown, or files are missing; the message names the files, where to
+            get them and how to lay them out.
     """
     kind, _, rest = text.partition(":")
     place, _, query = rest.partition("?")
@@ -47,14 +41,40 @@ def load_dataset(text: str, split: str = "test") -> Dataset:
         listed = ", ".join(f"{name}:PATH" for name in DATASETS)
         raise InputError(f"data set {text!r} is unknown. Use one of {listed}, painted:SEED or painted:SEED,COUNT.")
     cache, split = options.pop("cache", None), options.pop("split", split)
-    reader = _class(DATASETS[kind])
-    _check_options(text, options, ["cache", "split", *(reader.__init__.__kwdefaults__ or ())])
-    dataset: Dataset = reader(place, split, **options)
+    reader = _reader(kind)
+    own = [p.name for p in inspect.signature(reader).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    _check_options(text, options, ["cache", "split", *own])
+    dataset = reader(place, split, **options)
     if cache is None:
         return dataset
     from dada.datasets.cache import Cached
 
     return Cached(dataset, Path(cache), key=f"{kind}:{Path(place).resolve()} {split} {sorted(options.items())}")
+
+
+def _reader(kind: str) -> Callable[..., Dataset]:
+    """The class of a kind, imported when it is asked for: readers need OpenCV, and some of them torch."""
+    match kind:
+        case "middlebury":
+            from dada.datasets.middlebury import Middlebury
+
+            return Middlebury
+        case "nyuv2":
+            from dada.datasets.nyuv2 import Nyuv2
+
+            return Nyuv2
+        case "diml":
+            from dada.datasets.diml import Diml
+
+            return Diml
+        case "scenes":
+            from dada.datasets.scenes import Scenes
+
+            return Scenes
+        case _:
+            from dada.datasets.folder import Folder
+
+            return Folder
 
 
 def _painted(text: str, place: str, options: dict[str, str]) -> Dataset:
@@ -87,8 +107,3 @@ def _options(text: str, query: str) -> dict[str, str]:
 def _check_options(text: str, options: dict[str, str], known: list[str]) -> None:
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"data set {text!r}: there is no option {', '.join(unknown)}, but {', '.join(known)}.")
-
-
-def _class(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""Make other pairs of a pair: flips, rotations and sizes of both images; light, colour, noise and blur of the guide."""
+"""Augment a pair: flip, rotate and scale both images; change light, colour, noise and blur of the guide."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ MARGIN = 2  # pixels around a window, for interpolation
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Strengths of random changes; the defaults are the paper's. 0 turns a change off.
+    """Strengths of random changes; the defaults are the paper's. 0 switches a change off.
 
-    The target takes the nearest pixel or one beside it, so that no depth arises that no surface has, and is NaN beyond
-    its borders; the guide is interpolated, and reflected there. Nothing but the generator decides what is drawn.
+    The target takes the value of the nearest pixel or of one beside it, so that no value between two surfaces arises;
+    outside the image it is NaN. The guide is interpolated, and reflected at the border. All random choices come from
+    the generator that is passed.
 
     Attributes:
-        flip: chance of mirroring left and right.
-        rotation: at most so many degrees either way.
-        zoom: least and greatest scale, drawn evenly in its logarithm.
-        smooth: whether outlines of targets that are zoomed or turned are smooth instead of stairs; see `snap.py`.
-        brightness: at most so much is added or taken, of a range of 1.
-        contrast: distances from the mean grow or shrink by at most this share.
-        saturation: distances from grey grow or shrink by at most this share (guides of 3 bands).
-        hue: colours turn by at most so many degrees either way (guides of 3 bands).
-        gamma: natural logarithm of the greatest exponent.
-        noise: greatest standard deviation, of a range of 1.
-        blur: greatest standard deviation, in pixels.
+        flip: probability of a horizontal flip.
+        rotation: largest angle in degrees, in both directions.
+        zoom: smallest and largest scale; its logarithm is drawn uniformly.
+        smooth: whether outlines of scaled and rotated targets are smooth instead of staircases; see `snap.py`.
+        brightness: largest offset, for a guide in 0..1.
+        contrast: largest relative change of the distance from the mean.
+        saturation: largest relative change of the distance from grey (guides of 3 bands).
+        hue: largest rotation of the colours in degrees, in both directions (guides of 3 bands).
+        gamma: natural logarithm of the largest exponent.
+        noise: largest standard deviation, for a guide in 0..1.
+        blur: largest standard deviation, in pixels.
     """
 
     flip: float = 0.5
@@ -53,7 +54,7 @@ class Augmentation:
     blur: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse strengths without a meaning."""
+        """Check the ranges."""
         low, high = self.zoom
         if not 0 < low <= high:
             raise InputError(f"zoom {low}, {high} is not a range of scales: give the least, above 0, and the greatest.")
@@ -68,15 +69,15 @@ class Augmentation:
         return self.photometric(replace(pair, guide=motion.whole(pair.guide), target=motion.whole(pair.target)), rng)
 
     def crop(self, pair: Pair, rng: np.random.Generator, size: int = SIZE, factor: int = 8) -> Pair:
-        """Cut a random crop and change it: as changing the whole pair before `random_crop`, but many times faster.
+        """Cut a random crop and augment it: like `random_crop` of the augmented pair, but many times faster.
 
-        The same rule for drawing again holds. Pairs too small for the crop are enlarged as far as needed.
+        Crops with many holes are drawn anew by the rule of `random_crop`. Pairs smaller than the crop are enlarged.
 
         Args:
             pair: any size.
-            rng: where all choices come from.
-            size: of the crop, in pixels; a multiple of `factor`.
-            factor: target pixels for a source pixel.
+            rng: source of all random choices.
+            size: height and width of the crop in pixels; a multiple of `factor`.
+            factor: target pixels per source cell, along each axis.
         """
         motion = self._draw_motion(rng)
         motion = replace(motion, scale=max(motion.scale, size / min(pair.size)))
@@ -88,7 +89,7 @@ class Augmentation:
         return self.photometric(Pair(guide, target, f"{pair.name}@{row},{col}"), rng)
 
     def photometric(self, pair: Pair, rng: np.random.Generator) -> Pair:
-        """Change the guide's light, colour, sharpness and noise; it becomes float32 if there is anything to change."""
+        """Change light, colour, sharpness and noise of the guide, which becomes float32 if any of them is on."""
         colour = self.brightness, self.contrast, self.saturation, self.hue, self.gamma
         if not any((*colour, self.noise, self.blur)):
             return pair
@@ -123,9 +124,9 @@ class Augmentation:
 
 
 def raised(pair: Pair, power: float) -> Pair:
-    """The same edges in another quantity: targets over their median, raised to a power.
+    """Return the pair with its target over the median raised to a power: the same edges in another quantity.
 
-    A pair is left alone where a value is not positive, or would leave the range of float32.
+    The pair is returned unchanged if a value is not positive, or if a result exceeds the range of float32.
     """
     known = pair.target[pair.valid].astype(np.float64)
     if not known.size or known.min() <= 0:
@@ -152,21 +153,21 @@ class Motion:
         return self._moved(image, np.array(image.shape[:2]) / 2, _scaled(image, self.scale))
 
     def crop(self, image: np.ndarray, row: int, col: int, size: int) -> np.ndarray:
-        """The crop of size x size around the centre of a window that begins at (row, col), by way of what it needs."""
-        turn = math.radians(abs(self.degrees))
-        reach = size * (math.cos(turn) + math.sin(turn)) / self.scale / 2 + MARGIN
+        """Return the crop of size x size around the centre of a window at (row, col); reads only needed pixels."""
+        angle = math.radians(abs(self.degrees))
+        reach = size * (math.cos(angle) + math.sin(angle)) / self.scale / 2 + MARGIN
         y, x = (p + size / self.scale / 2 for p in (row, col))
         top, left = (max(0, math.floor(p - reach)) for p in (y, x))
         window = image[top : math.ceil(y + reach), left : math.ceil(x + reach)]
         return self._moved(window, np.array([y - top, x - left]), (size, size))
 
     def _moved(self, image: np.ndarray, centre: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-        """What is seen around `centre` (row and column, 0 at the border of the image) in a window of `size`."""
+        """Return the window of `size` around `centre` (row and column, 0 at the border of the image)."""
         fine = _scaled(image, self.scale)
         ratio = np.array(fine) / image.shape[:2]
         if self.degrees == 0:
             moved = _window(_resized(image, fine, self.smooth), centre * ratio, size)
-        elif image.ndim == 2:  # zoomed and turned in one go: the nearest of the nearest is not always the nearest
+        elif image.ndim == 2:  # scaled and rotated in one step: nearest-neighbour sampling twice would add errors
             moved = (snap if self.smooth else _warped)(image, self._matrix(centre, size, 1 / ratio), size)
         else:
             moved = _warped(_resized(image, fine), self._matrix(centre * ratio, size, np.ones(2)), size)
@@ -175,9 +176,9 @@ class Motion:
     def _matrix(self, centre: np.ndarray, size: tuple[int, int], step: np.ndarray) -> np.ndarray:
         """(2, 3) from places (x, y, 1) of the result to those of the image, `step` (row, column) apart."""
         cos, sin = math.cos(math.radians(self.degrees)), math.sin(math.radians(self.degrees))
-        turn = step[::-1, None] * np.array([[cos, sin], [-sin, cos]])
+        linear = step[::-1, None] * np.array([[cos, sin], [-sin, cos]])
         middle = np.array([size[1] - 1, size[0] - 1]) / 2
-        return np.c_[turn, centre[::-1] - 0.5 - turn @ middle]
+        return np.column_stack([linear, centre[::-1] - 0.5 - linear @ middle])
 
 
 def _warped(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -209,25 +210,25 @@ def _resized(image: np.ndarray, size: tuple[int, int], smooth: bool = False) -> 
 
 
 def _normal(shape: tuple[int, ...], sigma: float, rng: np.random.Generator) -> np.ndarray:
-    """Normal noise in 256 levels: a byte for each value, which costs a tenth of an exact one and looks no different."""
+    """Normal noise quantised to 256 levels, which takes a tenth of the time of exact normal numbers."""
     levels = np.array([NormalDist(0, max(sigma, 1e-9)).inv_cdf((i + 0.5) / 256) for i in range(256)], np.float32)
-    return levels[rng.integers(0, 256, shape, np.uint8)]
+    return np.asarray(levels[rng.integers(0, 256, shape, np.uint8)])
 
 
 def _hue_rotation(degrees: float) -> np.ndarray:
-    """(3, 3) rotation of colours about the axis of greys, which stay what they are."""
-    turn = math.radians(degrees)
+    """(3, 3) rotation of colours about the grey axis."""
+    angle = math.radians(degrees)
     axis = np.full((3, 3), 1 / 3)
     cross = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / math.sqrt(3)
-    return math.cos(turn) * np.eye(3) + (1 - math.cos(turn)) * axis + math.sin(turn) * cross
+    return math.cos(angle) * np.eye(3) + (1 - math.cos(angle)) * axis + math.sin(angle) * cross
 
 
 def _like(image: np.ndarray, original: np.ndarray) -> np.ndarray:
-    """Give back the axis of bands that OpenCV drops where there is only one."""
+    """Restore the band axis, which OpenCV drops if there is one band."""
     return image.reshape(*image.shape[:2], original.shape[2])
 
 
 STRONG = Augmentation(
     zoom=(0.75, 1.5), brightness=0.15, contrast=0.3, saturation=0.5, hue=15, gamma=0.3, noise=0.03, blur=1.0
 )
-"""What suits a model that is to work on cameras and light it was not trained on."""
+"""For models that must generalise to other cameras and other light."""

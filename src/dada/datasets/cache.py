@@ -1,4 +1,4 @@
-"""Keep decoded pairs as memory-mapped arrays, from which a training reads only the pages of its crops."""
+"""Keep decoded pairs as memory-mapped arrays, so that a training reads only the pages of its crops."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.datasets.pair import Dataset, Over, Pair, check_index
+from dada.datasets.pair import Dataset, Derived, Pair, check_index
 from dada.io import write_bytes_atomically
 
 
-class Cached(Over):
+class Cached(Derived):
     """A data set whose pairs are decoded once, then read from a folder.
 
-    Several processes may share the folder: files are written whole or not at all, and equal. Changes of the data set's
-    own files are not noticed; delete the folder after such.
+    Several processes may share the folder: files are written atomically. Changes of the data set's own files are not
+    detected; delete the folder after such a change.
     """
 
     def __init__(self, dataset: Dataset, folder: Path, key: str) -> None:
         """Wrap a data set; files are written when a pair is first asked for.
 
         Args:
-            dataset: what to decode.
-            folder: made if it is not there. A pair takes 7 bytes a pixel (8-bit colours).
-            key: what tells this data set, split and options from others that share the folder.
+            dataset: the data set to decode.
+            folder: created if missing. A pair takes 7 bytes per pixel (8-bit colours).
+            key: text that distinguishes this data set, split and options from others in the same folder.
         """
         self.dataset = dataset
         self.folder = folder / hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -38,7 +38,7 @@ class Cached(Over):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_bytes_atomically(guide, _encode(pair.guide))
             write_bytes_atomically(target, _encode(pair.target))
-            write_bytes_atomically(name, pair.name.encode())  # last: it says that the others are there
+            write_bytes_atomically(name, pair.name.encode())  # last: its presence marks a complete pair
         return Pair(_map(guide), _map(target), name.read_text(encoding="utf-8"))
 
 

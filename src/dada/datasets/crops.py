@@ -1,4 +1,4 @@
-"""Cut pairs into crops, the test's and the training's way, and make samples of them."""
+"""Crops of pairs, for tests and for training, and samples made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dada.sample import Interpolation, Sample
 
 SIZE = 256
-SOURCE_VALID, TARGET_VALID = 0.9, 0.8  # shares below which a training crop is drawn again
+SOURCE_VALID, TARGET_VALID = 0.9, 0.8  # smallest valid shares of a training crop
 TRIES = 50
 
 
@@ -38,14 +38,14 @@ def grid_crops(pair: Pair, size: int = SIZE) -> list[Pair]:
 def random_crop(pair: Pair, rng: np.random.Generator, size: int = SIZE, factor: int = 8) -> Pair:
     """Cut a random crop as the paper trains on.
 
-    A crop in which less than 0.9 of the source or 0.8 of the target is valid is drawn again, at most `TRIES`
-    times; then the best seen is taken, so that an image full of holes cannot stop a training.
+    A crop needs at least 0.9 of the source and 0.8 of the target valid. After `TRIES` draws without such a crop the
+    best one is taken, so that an image full of holes cannot stop a training.
 
     Args:
         pair: no smaller than the crop.
-        rng: where the crop's place comes from.
-        size: of the crop, in pixels.
-        factor: target pixels for a source pixel.
+        rng: draws the position of the crop.
+        size: height and width of the crop in pixels.
+        factor: target pixels per source cell, along each axis.
 
     Raises:
         InputError: the pair is smaller than the crop.
@@ -84,7 +84,7 @@ def validity(valid: np.ndarray, factor: int) -> float:
         factor: a source cell is valid if any of its factor x factor target pixels is; must divide H and W.
 
     Returns:
-        The smaller of both valid shares, each divided by the share that is asked for.
+        The smaller of both valid shares, each divided by its required share.
     """
     height, width = valid.shape
     cells = valid.reshape(height // factor, factor, width // factor, factor).any((1, 3))
@@ -92,14 +92,14 @@ def validity(valid: np.ndarray, factor: int) -> float:
 
 
 def zoom(pair: Pair, scale: float) -> Pair:
-    """Resize a pair for training; small images become large enough for a crop, and objects differ in size.
+    """Resize a pair.
 
-    The guide is averaged down (area) or interpolated up (cubic); the target takes the nearest pixel, so that no
-    depth arises that lies between an object and what is behind it. Its values stay what they are.
+    The guide is averaged down (area) or interpolated up (cubic). The target takes the nearest pixel, so that no value
+    between an object and its background arises.
 
     Args:
         pair: any size.
-        scale: new pixels for an old one.
+        scale: new pixels per old pixel, along each axis.
     """
     height, width = (max(1, round(n * scale)) for n in pair.size)
     if (height, width) == pair.size:
@@ -128,8 +128,8 @@ def to_sample(
 
     Args:
         pairs: one, or several of one size and number of bands; `factor` must divide height and width.
-        factor: target pixels for a source pixel.
-        unit: what 1.0 is to stand for: the data set's `unit`.
+        factor: target pixels per source cell, along each axis.
+        unit: the value that becomes 1.0: the data set's `unit`.
         interpolation: of the initial image; see `dada.sample.initialise`.
     """
     import torch

@@ -1,4 +1,4 @@
-"""Read the files that data sets are made of: guides and targets through `dada.io`, errors that say how to get them."""
+"""Read the files of data sets: guides and targets through `dada.io`, with errors that name the download."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def find_root(root: Path, folder: str, remedy: str) -> Path:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence remarks for owners of files: nobody edits a published data set."""
+    """Suppress warnings about a file's format: users do not edit published data sets."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImageWarning)
         yield

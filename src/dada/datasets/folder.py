@@ -1,4 +1,4 @@
-"""Pairs of one's own in a plain folder."""
+"""A plain folder of pairs, in any format that `dada.io` reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Folder:
         Args:
             path: the folder.
             split: "train", "val" or "test".
-            guide: what the guides' subfolder is called, or what their names end in after an underscore.
+            guide: name of the guides' subfolder, or the ending of their file names after an underscore.
             depth: the same for the targets.
             unit: of the stored targets: mm, cm, m, tum, raw, or stored units in a metre. By default 16-bit integers
                 are mm, floats m, all else raw.

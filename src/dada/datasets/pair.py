@@ -1,4 +1,4 @@
-"""A guide with its target, the only thing a data set has to give; and what every data set promises."""
+"""A guide with its target, and the interface of data sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dada.errors import InputError
 Split = Literal["train", "val", "test"]
 
 DEPTH = "depth mm"
-"""The quantity of data sets of lengths; errors of these are told in centimetres."""
+"""The quantity of data sets of lengths; their errors are reported in centimetres."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Pair:
     name: str
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not belong together: wrong shapes would go unnoticed in a batch."""
+        """Check that the shapes agree."""
         if self.guide.ndim != 3 or self.target.ndim != 2 or self.guide.shape[:2] != self.target.shape:
             raise InputError(
                 f"{self.name}: the guide has shape {self.guide.shape} and the target {self.target.shape}; expected "
@@ -46,7 +46,7 @@ class Pair:
     @property
     def valid(self) -> np.ndarray:
         """(H, W) bool: where the target is known."""
-        return np.isfinite(self.target)
+        return np.asarray(np.isfinite(self.target))
 
     def cut(self, row: int, col: int, height: int, width: int) -> Pair:
         """The window that begins at (row, col), not copied and of the same name."""
@@ -60,12 +60,12 @@ class Dataset(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         ...
 
     @property
     def unit(self) -> float:
-        """What 1.0 stands for in a network, in the unit of `quantity`: the standard deviation of the set."""
+        """The value that is 1.0 for a network, in the unit of `quantity`: the standard deviation of the set."""
         ...
 
     @property
@@ -78,24 +78,24 @@ class Dataset(Protocol):
     def __getitem__(self, index: int) -> Pair: ...
 
 
-class Over:
-    """A data set made of another one: name, unit, quantity and length are that one's; pairs are up to the kind."""
+class Derived:
+    """A data set that changes the pairs of another one and keeps its name, unit, quantity and length."""
 
     dataset: Dataset
 
     @property
     def name(self) -> str:
-        """That of the data set."""
+        """The same as of the wrapped data set."""
         return self.dataset.name
 
     @property
     def unit(self) -> float:
-        """That of the data set."""
+        """The same as of the wrapped data set."""
         return self.dataset.unit
 
     @property
     def quantity(self) -> str:
-        """That of the data set."""
+        """The same as of the wrapped data set."""
         return self.dataset.quantity
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class Over:
 
 
 def check_split(split: str) -> Split:
-    """Return the split, or say which there are."""
+    """Return the split, or raise InputError with the known ones."""
     if split not in get_args(Split):
         raise InputError(f"split {split!r} is unknown: use train, val or test.")
     return split  # type: ignore[return-value]

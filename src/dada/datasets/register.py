@@ -1,10 +1,11 @@
-"""Find by what part of a pixel the guide of a training pair lies beside its target, and move it back.
+"""Estimate the sub-pixel offset between guide and target of a training pair, and shift the guide back.
 
-Published pairs are registered to about a pixel: third-size Middlebury pairs of 2005 are a third of a pixel off, others
-up to a half, which zooming makes a pixel and more. A network trained on them learns not to trust edges to the pixel.
+Published pairs are registered to about a pixel: third-size Middlebury pairs of 2005 are off by a third of a pixel,
+others by up to a half, and a zoom enlarges this. A network trained on such pairs does not rely on the exact position
+of edges.
 
-Where the target jumps, the guide should change: the offset is where the mean logarithm of its steps at the target's
-jumps is largest, to a part of a pixel by a parabola. Rendered pairs give offsets below 0.1, the pairs mentioned 0.3.
+Where the target jumps, the guide should change. The offset maximises the mean logarithm of the guide's differences at
+the target's jumps; a parabola gives it to a fraction of a pixel. Rendered pairs give offsets below 0.1.
 """
 
 from __future__ import annotations
@@ -14,23 +15,24 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
+from dada.datasets.jumps import jump_edges
 from dada.datasets.pair import Pair
 
-REACH = 3  # pixels that are looked at in each direction; offsets are below
+REACH = 3  # pixels searched in each direction; found offsets are smaller
 JUMP = 0.15  # of the target, in its standard deviations
-JUMPS = 200  # fewer say nothing
-CLEAR = 1.2  # the best place must be that much better than the usual one
-STEP = 0.02  # of a guide in 0..1, that counts as a step at all
+JUMPS = 200  # with fewer jumps no offset is estimated
+CLEAR = 1.2  # the best agreement must exceed the median by this factor
+STEP = 0.02  # difference of a guide in 0..1 at which the logarithm begins to grow
 
 
 def register(pair: Pair) -> Pair:
-    """The pair with its guide moved to where the target is."""
+    """Return the pair with its guide shifted onto the target."""
     rows, cols = offset(pair)
     return replace(pair, guide=move(pair.guide, rows, cols)) if rows or cols else pair
 
 
 def offset(pair: Pair) -> tuple[float, float]:
-    """Rows and columns by which the guide lies below and to the right of the target; 0, 0 where that is not clear."""
+    """Return rows and columns by which the guide lies below and right of the target; 0, 0 where it is ambiguous."""
     guide: np.ndarray = pair.guide.astype(np.float32)
     if pair.guide.dtype.kind == "u":
         guide /= np.iinfo(pair.guide.dtype).max
@@ -39,10 +41,9 @@ def offset(pair: Pair) -> tuple[float, float]:
     least = JUMP * float(np.nanstd(target)) if pair.valid.any() else np.inf
     if min(target.shape) <= 4 * REACH or not 0 < least < np.inf:
         return 0.0, 0.0
-    with np.errstate(invalid="ignore"):  # a difference from NaN is no jump
-        jumps = [np.abs(np.diff(target, axis=axis)) > least for axis in (0, 1)]
+    edges = jump_edges(target, pair.valid, least)
     steps = [np.log1p(np.sqrt(np.square(np.diff(guide, axis=axis)).sum(-1)) / STEP) for axis in (0, 1)]
-    inside = [jump[REACH:-REACH, REACH:-REACH] for jump in jumps]
+    inside = [jump[REACH:-REACH, REACH:-REACH] for jump in edges]
     count = sum(int(jump.sum()) for jump in inside)
     if count < JUMPS:
         return 0.0, 0.0
@@ -64,7 +65,7 @@ def offset(pair: Pair) -> tuple[float, float]:
 
 
 def move(guide: np.ndarray, rows: float, cols: float) -> np.ndarray:
-    """The guide moved up and to the left, by cubic interpolation; what comes in is mirrored."""
+    """Shift the guide up and to the left by cubic interpolation; the border is mirrored."""
     change = np.array([[1, 0, cols], [0, 1, rows]], np.float64)
     how = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
     size = guide.shape[1], guide.shape[0]
@@ -72,7 +73,7 @@ def move(guide: np.ndarray, rows: float, cols: float) -> np.ndarray:
 
 
 def _top(three: np.ndarray) -> float:
-    """Where the parabola through three values has its top, within half a step of the middle one."""
+    """Position of the maximum of the parabola through three values, within half a step of the middle one."""
     before, here, after = (float(v) for v in three)
     bend = 2 * here - before - after
     return float(np.clip(0.5 * (after - before) / bend, -0.5, 0.5)) if bend > 0 else 0.0

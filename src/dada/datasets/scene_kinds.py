@@ -1,4 +1,4 @@
-"""How the ground truth of each gathered data set becomes numbers with a unit and NaN for holes. One entry each."""
+"""How the stored ground truth of each known data set is converted to values with a unit, with NaN in holes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Meta = dict[str, Any]
 Convert = Callable[[np.ndarray, Path, Meta], np.ndarray]
 
 SKY = 1000.0
-"""Metres: what renderers write for infinity lies beyond."""
+"""Metres: renderers write larger values for infinity."""
 
 LIGHT_FIELD_OFFSET = 4.0
 """Pixels added to light-field disparities. They are measured from a plane within the scene, behind which they are
@@ -71,7 +71,7 @@ def rendered_depth(values: np.ndarray, folder: Path, meta: Meta) -> np.ndarray:
 
 def unsigned_disparity(values: np.ndarray, folder: Path, meta: Meta) -> np.ndarray:
     """SceneFlow writes disparity with one sign throughout, either of them."""
-    return np.abs(values)
+    return np.asarray(np.abs(values))
 
 
 def light_field_disparity(values: np.ndarray, folder: Path, meta: Meta) -> np.ndarray:
@@ -94,10 +94,10 @@ class Kind:
     Attributes:
         title: how "dataset" in meta.json begins.
         quantity: see `dada.datasets.Dataset`.
-        views: those a scene may have; a view whose files are not there is passed over.
-        convert: makes of the stored (H, W) values, the scene's folder and its meta.json values in the unit of
+        views: possible views of a scene; a view with missing files is skipped.
+        convert: from the stored (H, W) values, the scene's folder and its meta.json to values in the unit of
             `quantity`, with NaN in holes.
-        unit: standard deviation, where it is agreed on; None: measured on the scenes at hand.
+        unit: the published standard deviation; None: measured on the scenes that are read.
         raw: views with holes of scenes whose holes are filled in `views`.
     """
 
@@ -141,11 +141,11 @@ KINDS = (
     Kind("PixTransform sample vhm", "height m", (View("original.npz", "original.npz", "", "guide", "target"),)),
     Kind("TUM RGB-D", DEPTH, (View("rgb.png", "depth.png"),), tum_depth),
 )
-"""The first whose title fits is taken."""
+"""The first kind whose title fits is used."""
 
 
 def kind_of(folder: Path, meta: Meta) -> Kind:
-    """How to read a scene, told by "dataset" in its meta.json."""
+    """Return the kind of a scene, by "dataset" in its meta.json."""
     title = str(meta.get("dataset", ""))
     for kind in KINDS:
         if title.startswith(kind.title):

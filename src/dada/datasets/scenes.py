@@ -52,7 +52,7 @@ class Scenes:
         Args:
             path: a scene's folder (it holds meta.json), or any folder above.
             split: "train", "val" or "test".
-            without: scenes to leave out, such as "Art,Books": to train on what is not measured on.
+            without: scenes to leave out, such as "Art,Books", for example those of a test.
             raw: "yes" for the views with holes of those scenes that usually come with filled ones.
 
         Raises:
@@ -86,7 +86,7 @@ class Scenes:
 
     @cached_property
     def unit(self) -> float:
-        """As agreed on for Middlebury and NYUv2; the standard deviation of all valid values of other sets."""
+        """The published one for Middlebury and NYUv2; the standard deviation of all valid values of other sets."""
         return next(iter(self._units.values())) if self._scale is None else 1.0
 
     @cached_property
@@ -100,7 +100,7 @@ class Scenes:
 
     @cached_property
     def _scale(self) -> dict[str, float] | None:
-        """What targets of each kind are divided by; None if all are of one."""
+        """Divisors of the targets of each kind; None if all have one unit."""
         same = len({(e.kind.quantity, e.kind.unit or e.kind.title) for e in self.entries}) == 1
         return None if same else self._units
 

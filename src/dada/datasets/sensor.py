@@ -1,9 +1,9 @@
-"""What real depth cameras do to a pair: thin things lost, ragged, soft and shifted edges, holes, uneven surfaces.
+"""Simulate the errors of real depth cameras: thin objects lost, ragged, soft and shifted edges, holes, noise.
 
-A network trained on crisp scenes alone trusts the guide too far: on Kinect frames, where the edges of depth are soft
-and lie beside those of the photograph, it does worse than bicubic. Under protocol P1 the source is the average of the
-target, so the target itself has to be as soft as a real one, and for a misregistered guide the guide has to move.
-The defaults follow what the training frames of NYUv2 show (docs/painted.md has the figures).
+A network trained only on sharp scenes relies too much on the guide: on Kinect frames, whose depth edges are soft and
+shifted against the photograph, it is worse than bicubic. Under protocol P1 the source is the average of the target, so
+the target itself is softened, and a misregistered pair is simulated by moving the guide. The defaults follow the
+training frames of NYUv2 (docs/painted.md has the figures).
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ Floats = np.ndarray  # of float32
 Mask = np.ndarray  # of bool
 Rng = np.random.Generator
 
-OFTEN = 0.6  # how often an effect is there at all in a pair that is touched
-JUMP = 0.03  # of the depth: a step that hides part of the scene from a projector beside the camera
+OFTEN = 0.6  # probability of each effect in a degraded pair
+JUMP = 0.03  # relative step that hides part of the scene from a projector beside the camera; cf. `jumps`
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """A degradation of pairs; each effect comes with its own drawn strength, from nothing to the value given here.
+    """A random degradation of pairs; the strength of each effect is drawn between 0 and the value given here.
 
     Args:
-        share: of the pairs that are touched at all, 0 to 1.
-        lost: px; near things thinner than this vanish.
-        ragged: px, how far an edge of depth strays from its place.
+        share: probability that a pair is degraded, 0 to 1.
+        lost: px; foreground objects thinner than this vanish.
+        ragged: px, displacement of depth edges.
         soft: px, standard deviation of the blur across edges of depth.
-        noise: 1/mm; surfaces are uneven by noise * depth ** 2 (1.5e-6: 1.5 mm at 1 m, 13 mm at 3 m).
+        noise: 1/mm; standard deviation of the depth noise is noise * depth ** 2 (1.5e-6: 1.5 mm at 1 m, 13 mm at 3 m).
         holes: px, width of the blind strip beside a jump; 0 leaves none.
-        shift: px, by which the guide is moved against the target; small shifts are more frequent than large ones.
-        rotation: degrees, by which the guide is turned.
-        zoom: by which the guide is scaled: 0.005 is half a percent.
+        shift: px, displacement of the guide against the target; small ones are more frequent than large ones.
+        rotation: degrees, rotation of the guide.
+        zoom: relative scaling of the guide: 0.005 is half a percent.
 
     Raises:
         InputError: a value below 0, or a share above 1.
@@ -63,7 +63,7 @@ class Sensor:
                 raise InputError(f"sensor: {name} is {value}; expected {expected}")
 
     def __call__(self, pair: Pair, rng: Rng) -> Pair:
-        """The pair as a real sensor would have given it: same size, same name; nothing is changed in place."""
+        """Return the degraded pair, of the same size and name; the input is not changed."""
         if rng.random() >= self.share:
             return pair
         amounts = {name: value * rng.random() * (rng.random() < OFTEN) for name, value in vars(self).items()}
@@ -82,18 +82,18 @@ class Sensor:
 
 
 RAGGED = Sensor(share=1.0, lost=0.0, soft=0.0, noise=0.0, shift=0.0, rotation=0.0, zoom=0.0)
-"""Ragged outlines and nothing else, as measured truths have them that are sharp otherwise."""
+"""Only ragged outlines, as in measured ground truth that is sharp otherwise."""
 
 
 def _blotches(rng: Rng, size: tuple[int, int], side: float) -> Floats:
-    """Smooth noise of deviation about 1 whose blotches are `side` pixels wide, [H, W]."""
+    """Smooth noise of deviation about 1 with a correlation length of `side` pixels, [H, W]."""
     height, width = size
     knots = rng.standard_normal((2 + int(height / side), 2 + int(width / side)), np.float32)
     return cv2.resize(knots, (width, height), interpolation=cv2.INTER_CUBIC)
 
 
 def _lose(depth: Floats, thickness: float) -> Floats:
-    """Near things thinner than `thickness` take the depth of what is behind them."""
+    """Foreground objects thinner than `thickness` take the depth of their background."""
     side = round(thickness)
     if side < 2:
         return depth
@@ -101,7 +101,7 @@ def _lose(depth: Floats, thickness: float) -> Floats:
 
 
 def _fray(depth: Floats, valid: Mask, reach: float, rng: Rng) -> tuple[Floats, Mask]:
-    """Edges wander by about `reach` pixels; every pixel keeps a depth that was measured."""
+    """Displace edges by about `reach` pixels; every pixel takes an existing depth."""
     if reach < 0.25:
         return depth, valid
     height, width = depth.shape
@@ -114,7 +114,7 @@ def _fray(depth: Floats, valid: Mask, reach: float, rng: Rng) -> tuple[Floats, M
 
 
 def _soften(depth: Floats, valid: Mask, sigma: float, rng: Rng) -> Floats:
-    """Blur of the measured values, stronger in some places than in others."""
+    """Blur the valid values, with a strength that varies over the image."""
     if sigma < 0.2:
         return depth
     weight = valid.astype(np.float32)
@@ -126,7 +126,7 @@ def _soften(depth: Floats, valid: Mask, sigma: float, rng: Rng) -> Floats:
 
 
 def _blind_strips(depth: Floats, width: float, rng: Rng) -> Mask:
-    """Far pixels within `width` of a jump on one side: near things hide them from a projector beside the camera."""
+    """Background pixels within `width` of a jump on one side: the foreground occludes them from the projector."""
     flip = 1 if rng.random() < 0.5 else -1
     depth = depth[:, ::flip]
     blind = np.zeros(depth.shape, bool)
@@ -136,11 +136,11 @@ def _blind_strips(depth: Floats, width: float, rng: Rng) -> Mask:
 
 
 def _misregister(guide: np.ndarray, shift: float, rotation: float, zoom: float, rng: Rng) -> np.ndarray:
-    """The guide moved by `shift` pixels in a drawn direction, turned and scaled about its middle."""
+    """Move the guide by `shift` pixels in a random direction; rotate and scale it about its centre."""
     height, width = guide.shape[:2]
-    turned, scale = rng.uniform(-rotation, rotation), 1 + rng.uniform(-zoom, zoom)
+    angle, scale = rng.uniform(-rotation, rotation), 1 + rng.uniform(-zoom, zoom)
     direction = rng.uniform(0, 2 * math.pi)
-    move: np.ndarray = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), turned, scale)
+    move: np.ndarray = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, scale)
     move[0, 2] += shift * math.cos(direction)
     move[1, 2] += shift * math.sin(direction)
     moved = cv2.warpAffine(guide, move, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
@@ -148,14 +148,14 @@ def _misregister(guide: np.ndarray, shift: float, rotation: float, zoom: float, 
 
 
 def noisy_source(sample: Sample, amount: float, rng: Rng, interpolation: Interpolation = "torch") -> Sample:
-    """A sample whose source is noisy while its target is not.
+    """Return the sample with noise in its source, but not in its target.
 
     Args:
         sample: a batch.
         amount: standard deviation of the noise at a source value of 1 unit; grows with the square of the source, as
             triangulation does. In units of the sample.
         rng: draws the noise.
-        interpolation: of the initial image, made anew from the noisy source; see `dada.sample.initialise`.
+        interpolation: of the initial image, computed from the noisy source; see `dada.sample.initialise`.
     """
     noise = torch.from_numpy(rng.standard_normal(tuple(sample.source.shape), np.float32)).to(sample.source)
     source = sample.source + amount * noise * sample.source.square() * sample.source_mask

@@ -1,31 +1,27 @@
-"""Enlarge and turn a target without inventing depth, and without stairs along its outlines.
+"""Scale and rotate a target without new depth values, and without staircases along its outlines.
 
-The nearest pixel alone makes a stair of every outline: three times enlarged, true edges lie up to one and a half pixels
-beside those of the target, and a network is taught to miss them. Here a place takes that of its four neighbours whose
-value is nearest to their bilinear mean: between two surfaces the outline is where that mean is half-way.
+Nearest-neighbour sampling makes a staircase of every outline: enlarged three times, the edges of the target are up to
+one and a half pixels beside the true ones. Here each pixel takes the value of that of its four neighbours that is
+nearest to their bilinear mean: between two surfaces the outline lies where that mean is half-way.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dada.jit import jit
-
-compiled: Any = jit()
+from dada.datasets.compiled import compiled
 
 
 def snap(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Sample a target.
 
     Args:
-        image: (H, W); NaN is a hole. A place with a hole among its neighbours takes the nearest pixel, hole or not.
-        matrix: (2, 3) from places (x, y, 1) of the result to those of the image, pixels at whole numbers.
+        image: (H, W); NaN is a hole. A pixel with a hole among its neighbours takes the nearest pixel, hole or not.
+        matrix: (2, 3) from positions (x, y, 1) of the result to those of the image; pixel centres are integers.
         size: of the result, rows and columns.
 
     Returns:
-        An image of values that the given one has, and NaN beyond its borders.
+        Values of the given image, and NaN outside it.
     """
     out = np.empty(size, image.dtype)
     _snap(np.ascontiguousarray(image), np.ascontiguousarray(matrix, np.float64), out)
@@ -33,7 +29,7 @@ def snap(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.nda
 
 
 @compiled
-def _snap(image, matrix, out):
+def _snap(image: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     H, W = image.shape
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):

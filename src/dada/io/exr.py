@@ -1,4 +1,4 @@
-"""OpenEXR by way of its own library, after the header has been checked."""
+"""OpenEXR through its own library, after a check of the header."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_exr(path: Path, role: Role, key: str | None) -> Raster:
     names = _pick(path, header, role, key)
     import OpenEXR
 
-    with captured_output() as said:
+    with captured_output() as messages:
         try:
             with OpenEXR.File(str(path), separate_channels=True) as file:
                 stored = file.channels()
@@ -29,7 +29,7 @@ def read_exr(path: Path, role: Role, key: str | None) -> Raster:
         else:
             failure = None
     # the library prints its decoding errors, and goes on without the part that it could not decode
-    failure = next((line for line in said if "Exception raised" in line or "EXR_ERR" in line), failure)
+    failure = next((line for line in messages if "Exception raised" in line or "EXR_ERR" in line), failure)
     if failure is not None or any(plane.shape != (header.height, header.width) for plane in planes):
         reason = one_line(failure or "channels of unlike sizes").replace(f"{path}: ", "")
         raise InputError(f"{path}: the OpenEXR file is damaged or truncated ({reason}). Copy or export it again.")
@@ -57,7 +57,7 @@ def write_exr(path: Path, target: Path, values: np.ndarray) -> None:
     header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
     planes = {"Y": values} if values.ndim == 2 else {name: values[..., i] for i, name in enumerate("RGB")}
     channels = {name: np.ascontiguousarray(plane) for name, plane in planes.items()}
-    with captured_output() as said:
+    with captured_output() as messages:
         try:
             with OpenEXR.File(header, channels) as file:
                 file.write(str(target))
@@ -66,7 +66,7 @@ def write_exr(path: Path, target: Path, values: np.ndarray) -> None:
         else:
             failure = None
     if failure is not None:
-        raise OSError(None, next((line for line in said if "EXR_ERR" in line), failure))
+        raise OSError(None, next((line for line in messages if "EXR_ERR" in line), failure))
 
 
 def _pick(path: Path, header: ExrHeader, role: Role, key: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The header of an OpenEXR file, read and bounded before the library sees it."""
+"""The header of an OpenEXR file, read and checked before the library opens it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _tiles(content: bytes, height: int, width: int, pixel: int) -> int:
     largest = min(MAX_BYTES, max(4 * height * width * pixel, 1 << 26))
     if not 0 < tile_width * tile_height * pixel <= largest:
         raise struct.error(f"tiles of {tile_width} x {tile_height} pixels")
-    return math.ceil(height / tile_height) * math.ceil(width / tile_width)
+    return int(math.ceil(height / tile_height) * math.ceil(width / tile_width))
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

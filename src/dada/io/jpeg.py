@@ -48,8 +48,8 @@ def read_jpeg(path: Path, role: Role) -> Raster:
         raise InputError(f"{path}: the JPEG decodes to another size than its header states. Export it again.")
     if frame.orientation != 1:
         warnings.warn(
-            f"{path}: the EXIF orientation ({frame.orientation}) is not applied: the guide must lie as the "
-            "sensor saw it, like the source. If the source was rotated, rotate the guide's pixels too",
+            f"{path}: the EXIF orientation ({frame.orientation}) is not applied: the guide must have the "
+            "orientation of the sensor, like the source. If the source was rotated, rotate the guide's pixels too",
             ImageWarning,
             stacklevel=2,
         )
@@ -61,7 +61,7 @@ def read_jpeg(path: Path, role: Role) -> Raster:
 def _decode(path: Path, data: bytes) -> np.ndarray:
     import cv2
 
-    with captured_output() as said:
+    with captured_output() as messages:
         try:
             values = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION)
         except cv2.error as error:
@@ -69,8 +69,8 @@ def _decode(path: Path, data: bytes) -> np.ndarray:
                 f"{path}: OpenCV cannot decode this JPEG ({one_line(error.err)}). If it opens elsewhere, "
                 "save it as PNG."
             ) from None
-    if values is None or any(word in line for word in _FATAL for line in said):
-        reason = f" ({one_line(said[0])})" if said else ""
+    if values is None or any(word in line for word in _FATAL for line in messages):
+        reason = f" ({one_line(messages[0])})" if messages else ""
         raise InputError(f"{path}: the JPEG is damaged or truncated{reason}. Copy or export it again.")
     return values
 

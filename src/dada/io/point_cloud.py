@@ -1,4 +1,4 @@
-"""A depth map seen as coloured points in space, as a PLY file that every viewer opens."""
+"""Write a depth map as a coloured point cloud, in a PLY file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep libraries from writing to the user's terminal, and read what they said."""
+"""Keep libraries from writing to the user's terminal, and read their messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _one_at_a_time = threading.RLock()
 
 
 def one_line(message: object) -> str:
-    """Fold what a library said into one line of bearable length, to stand within an error of ours."""
+    """Return a library's message as one line of at most 300 characters, for use within an error message."""
     return " ".join(str(message).split())[:300]
 
 

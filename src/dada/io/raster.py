@@ -1,4 +1,4 @@
-"""What a file holds once read: values as stored, and what they need to be written again."""
+"""An image as read from a file: its values as stored, and the metadata needed to write it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse what cannot fit memory before anything is allocated."""
+"""Refuse images that do not fit into memory, before anything is allocated."""
 
 from __future__ import annotations
 

@@ -194,7 +194,8 @@ def _resolve_palette(path: Path, dataset: Any, role: Role, values: np.ndarray) -
     table = np.zeros((max(*colours, np.iinfo(values.dtype).max) + 1, 3), np.uint8)
     for index, colour in colours.items():
         table[index] = colour[:3]
-    return table[values[..., 0]][..., :1] if reversed_grey else table[values[..., 0]]
+    resolved: np.ndarray = table[values[..., 0]]
+    return resolved[..., :1] if reversed_grey else resolved
 
 
 def _georeference(dataset: Any) -> Georeference | None:

@@ -1,4 +1,4 @@
-"""What one stored step of a depth map is worth, and which stored value means nothing was measured."""
+"""The unit of stored depth values, and the stored value that marks invalid pixels."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def valid_pixels(values: np.ndarray, invalid: float | None) -> np.ndarray:
     The marker is compared in the dtype of the values: a nodata of -3.4028234663852886e+38 is meant as
     float32.
     """
-    valid = np.isfinite(values)
+    valid: np.ndarray = np.isfinite(values)
     if invalid is None or math.isnan(invalid):
         return valid
     if values.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            return valid & (values != values.dtype.type(invalid))
+            return np.asarray(valid & (values != values.dtype.type(invalid)))
     if not float(invalid).is_integer():
         return valid
-    return valid & (values != int(invalid))
+    return np.asarray(valid & (values != int(invalid)))

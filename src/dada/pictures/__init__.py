@@ -22,7 +22,10 @@ from dada.errors import InputError
 from .colours import Scale
 from .layout import Sheet, mark, panel
 from .values import (
+    Map,
+    Mask,
     Range,
+    Size,
     busiest,
     checked,
     error_text,
@@ -102,7 +105,7 @@ def comparison(
     Raises:
         InputError: a wrong shape, shapes that do not belong together, or an empty range.
     """
-    maps = {
+    maps: dict[str, Map] = {
         "source": checked(source, source_valid, "source"),
         "bicubic": checked(bicubic, valid, "bicubic"),
         "result": checked(result, valid, "result"),
@@ -117,23 +120,9 @@ def comparison(
     scale = Scale.robust(*reference, range, COLORMAP)
     wide, tall = size[1] > 2 * size[0], size[0] > 2 * size[1]  # their enlargements are squares
     zoom = busiest(*reference, scale.limits, square=wide or tall)
-    width, height = panel(size, 9.0 if tall else 7.0)
-    count = len(maps) + 1
-    masks = [known for _, known in maps.values()]
-    if wide:  # panels one below the other, the enlargements beside them
-        sheet = Sheet([width, height], [height] * count, masks, lines=2, every_row=True)
-    else:
-        sheet = Sheet([width] * count, [height, width if tall else height], masks, lines=2)
-
-    details = {"guide": size_text(size)} | {name: size_text(data.shape) for name, (data, _) in maps.items()}
-    if truth is not None:
-        for name in ("bicubic", "result"):
-            data, known = maps[name]
-            both = known & reference[1]
-            details[name] = error_text(data[both] - reference[0][both], unit)
-
+    sheet = _sheet(size, len(maps) + 1, [known for _, known in maps.values()])
     paint_guide = guide_painter(picture)
-    for place, (name, detail) in enumerate(details.items()):
+    for place, (name, detail) in enumerate(_details(maps, size, unit).items()):
         for enlarged, window in enumerate((whole_window(size), zoom)):
             image = paint_guide(window) if name == "guide" else scale.paint(*pick(*maps[name], size, window))
             row, column = (place, enlarged) if wide else (enlarged, place)
@@ -143,6 +132,27 @@ def comparison(
                 mark(sheet.show(row, column, image, window, name, detail), zoom)
     sheet.colour_bar(scale, unit)
     return sheet.figure
+
+
+def _sheet(size: Size, count: int, masks: list[Mask]) -> Sheet:
+    """A sheet for `count` panels and their enlargements: below the panels, or beside them where images are wide."""
+    wide, tall = size[1] > 2 * size[0], size[0] > 2 * size[1]
+    width, height = panel(size, 9.0 if tall else 7.0)
+    if wide:
+        return Sheet([width, height], [height] * count, masks, lines=2, every_row=True)
+    return Sheet([width] * count, [height, width if tall else height], masks, lines=2)
+
+
+def _details(maps: Mapping[str, Map], size: Size, unit: str) -> dict[str, str]:
+    """The second line of each title: the size of a map, or the error of bicubic and result where truth is known."""
+    details = {"guide": size_text(size)} | {name: size_text(data.shape) for name, (data, _) in maps.items()}
+    if "truth" in maps:
+        truth, known_truth = maps["truth"]
+        for name in ("bicubic", "result"):
+            data, known = maps[name]
+            both = known & known_truth
+            details[name] = error_text(data[both] - truth[both], unit)
+    return details
 
 
 def error_map(errors: Mapping[str, ArrayLike], unit: str = "", *, range: float | None = None) -> Figure:

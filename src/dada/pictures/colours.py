@@ -1,4 +1,4 @@
-"""What colour a value has."""
+"""Colour scales: from values to colours."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Scale:
 
     limits: Range
     colormap: Colormap
-    extend: str  # which ends of the scale some values lie beyond: neither, min, max or both
-    empty: bool = False  # no value at all: the limits mean nothing
+    extend: str  # ends of the scale that some values exceed: neither, min, max or both
+    empty: bool = False  # no valid value: the limits are arbitrary
 
     @classmethod
     def of(cls, values: NDArray[Any], limits: Range, colormap: str) -> Scale:

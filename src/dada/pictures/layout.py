@@ -1,4 +1,4 @@
-"""Where panels, titles, colour bar and legend stand: in inches, from the proportions of the image."""
+"""Layout of panels, titles, colour bar and legend, in inches, from the proportions of the image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MARGIN, GAP, LINE, TITLE_PAD = 0.15, 0.14, 0.185, 0.07  # inches
 BAR, BAR_LABELS, LEGEND = 0.16, 0.5, 0.3
 FONT, SMALL = 10.5, 8.5  # points
-PROPORTIONS = (1 / 5, 8.0)  # of a panel; a longer or taller image stands in its middle
+PROPORTIONS = (1 / 5, 8.0)  # of a panel; a longer or taller image is centred in it
 INK, FAINT = "#1a1a1a", "#5c5c5c"
 
 

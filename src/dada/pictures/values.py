@@ -1,4 +1,4 @@
-"""Which values are drawn: what is valid, what range they span, which part is enlarged, how many pixels are enough."""
+"""The values of a picture: their validity, their range, the enlarged part and the number of pixels drawn."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dada.datasets.jumps import jump_edges
 from dada.errors import InputError
 
 NEUTRAL = (158, 158, 158)  # pixels without a value: a gray that neither of our colour maps contains
 DISPLAY = 1400  # pixels: a longer side is thinned out before it is drawn
-SAMPLE = 2_000_000  # values looked at for a robust range
+SAMPLE = 2_000_000  # values used for a robust range
 ROBUST = (1, 99)  # percentiles of values
 
 Range = tuple[float, float]
 Size = tuple[int, ...]
 Window = tuple[slice, slice]  # rows and columns of the target
+Mask = NDArray[np.bool_]
+Map = tuple[NDArray[Any], Mask]  # values and where they are valid, both [H, W]
 
 
-def checked(values: ArrayLike, valid: ArrayLike | None, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def checked(values: ArrayLike, valid: ArrayLike | None, name: str) -> Map:
     """The map as an array, and where it has a value."""
     data = np.asarray(values)
     if data.ndim != 2 or not data.size:
@@ -44,7 +47,7 @@ def same_size(size: Size, images: Mapping[str, NDArray[Any]]) -> None:
             raise InputError(f"{name} has shape {image.shape}, the others {size}: they must agree in height and width")
 
 
-def thin(data: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+def thin(data: NDArray[Any], known: Mask) -> NDArray[Any]:
     """Valid values, evenly chosen where there are very many."""
     step = max(1, round(sqrt(data.size / SAMPLE)))
     return data[::step, ::step][known[::step, ::step]]
@@ -54,9 +57,7 @@ def whole_window(size: Size) -> Window:
     return slice(0, size[0]), slice(0, size[1])
 
 
-def pick(
-    data: NDArray[Any], known: NDArray[np.bool_], size: Size, window: Window
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def pick(data: NDArray[Any], known: Mask, size: Size, window: Window) -> Map:
     """A map of any resolution in a window of the target: nearest neighbours, at most DISPLAY a side."""
     axes = []
     for own, target, part in zip(data.shape, size, window, strict=True):
@@ -68,15 +69,18 @@ def pick(
     return data[cells], known[cells]
 
 
-def busiest(data: NDArray[Any], known: NDArray[np.bool_], limits: Range, *, square: bool) -> Window:
-    """The part with the most edges: a quarter of each side, or a square on a third of the shorter side."""
+def busiest(data: NDArray[Any], known: Mask, limits: Range, *, square: bool) -> Window:
+    """The window with the most jumps: a quarter of each side, or a square on a third of the shorter side.
+
+    A jump is here a difference of more than 1/25 of the range, as it is visible in the picture.
+    """
     H, W = data.shape
     small, known_there = pick(data, known, data.shape, whole_window(data.shape))
     filled = np.where(known_there, small, limits[0]).astype(np.float32)
-    steep = np.float32((limits[1] - limits[0]) / 25)
+    vertical, horizontal = jump_edges(filled, known_there, float(np.float32((limits[1] - limits[0]) / 25)))
     edges = np.zeros_like(filled)
-    edges[1:] += (np.abs(np.diff(filled, axis=0)) > steep) & known_there[1:] & known_there[:-1]
-    edges[:, 1:] += (np.abs(np.diff(filled, axis=1)) > steep) & known_there[:, 1:] & known_there[:, :-1]
+    edges[1:] += vertical
+    edges[:, 1:] += horizontal
 
     share = min(1.0, max(1 / 3 if square else 1 / 4, 6 / min(H, W)))  # at least 6 pixels
     rows, columns = (max(1, round(share * (min(H, W) if square else n))) for n in (H, W))
@@ -135,7 +139,7 @@ def size_text(size: Size) -> str:
 
 
 def robust_range(values: NDArray[Any]) -> Range:
-    """Percentiles that span a range, the extremes if those do not, a made-up neighbourhood of a constant."""
+    """The `ROBUST` percentiles; the extremes if those are equal; an interval around a constant."""
     if not values.size:
         return 0.0, 1.0
     low, high = (float(v) for v in np.percentile(values.astype(np.float64), ROBUST))

@@ -1,4 +1,4 @@
-"""What the training ablations share: train each variant alike, measure all on the same crops, beside the paper's."""
+"""Common parts of the training ablations: train variants, measure all on the same crops, compare with the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dada.evaluation.tables import Table, number
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import bench
 from dada.reproduce.study import Study
-from dada.reproduce.trainings import load_trained
+from dada.reproduce.trainings import about, load_trained
 from dada.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -23,28 +23,28 @@ Printed = Mapping[str, Mapping[str, float]]
 
 
 def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR) -> tuple[Report, dict[str, str]]:
-    """Train and measure; returns also why some variants could not be had."""
-    contenders: list[Contender] = [resolve("bicubic")]
+    """Train and measure variants; the second result gives the reasons of those that failed."""
+    entries: list[Contender] = [resolve("bicubic")]
     reasons: dict[str, str] = {}
     for label, config in trainings.items():
         try:
-            contenders.append(load_trained(study, config, label))
+            entries.append(load_trained(study, config, label))
         except InputError as error:
             reasons[label] = str(error)
-    return compared(study, contenders, factor), reasons
+    return compared(study, entries, factor), reasons
 
 
-def compared(study: Study, contenders: list[Contender], factor: int = FACTOR) -> Report:
+def compared(study: Study, entries: list[Contender], factor: int = FACTOR) -> Report:
     """Measure networks on the crops of the first data set."""
-    return bench(study, contenders, study.first().open(), [factor], study.effort.probes)
+    return bench(study, entries, study.first().open(), [factor], study.effort.probes)
 
 
 def beside(report: Report, printed: Printed, reasons: Mapping[str, str], note: str) -> Table:
     """MSE, MAE and the shares of bicubic's, with what the paper prints for the same variant."""
     factor = report.factors[0]
     rows = []
-    for contender in report.contenders:
-        label = contender.label
+    for entry in report.contenders:
+        label = entry.label
         theirs = printed.get(label)
         rows.append([label, *_cells(report, label), f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
     for label in reasons:
@@ -67,7 +67,7 @@ def _cells(report: Report, label: str) -> list[str]:
 
 
 def share(report: Report, label: str) -> float:
-    """Of bicubic's MSE that a variant leaves."""
+    """MSE of a variant over that of bicubic."""
     mine, plain = report.scores(label, report.factors[0]), report.scores("bicubic", report.factors[0])
     return mine.mse / plain.mse if mine and plain else float("nan")
 
@@ -87,19 +87,16 @@ def bars(report: Report, title: str = "") -> Figure:
 
 
 def spread(report: Report) -> str:
-    """A sentence: how far the variants lie apart."""
+    """A sentence on the best and the worst variant."""
     shares = {c.label: share(report, c.label) for c in report.contenders if c.label != "bicubic"}
     low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
     return f"Least: {low} ({shares[low]:.2f} of bicubic's MSE); most: {high} ({shares[high]:.2f})."
 
 
-def about_ablation(study: Study) -> str:
-    """What the pages say of the trainings."""
+def about_ablation(study: Study, extractor: str | None = None) -> str:
+    """A description of the trainings, for the pages; an empty `extractor` where it is what varies."""
     effort = study.effort
-    if not effort.brief:
-        return "the paper's, on Middlebury"
-    return (
-        f"{effort.ablation_steps} steps on painted scenes, crops of {effort.train_crop} x {effort.train_crop}, "
-        f"{effort.train_batch} a step, extractor {effort.extractor}; not the paper's training: differences of a few "
-        "percent mean nothing"
-    )
+    name = effort.extractor if extractor is None else extractor
+    more = f", {effort.train_batch} a step" + (f", extractor {name}" if name else "")
+    note = ": differences of a few percent mean nothing"
+    return about(study, "Middlebury", f"{effort.ablation_steps} steps", more=more, note=note)

@@ -1,4 +1,4 @@
-"""`table3`: trained on NYUv2, tested on the others, with the error that averaging down again leaves."""
+"""`table3`: trained on NYUv2, tested on the others, with the misfit to the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import all_rows, bench, described, drawable
 from dada.reproduce.study import Study
-from dada.reproduce.trainings import brief_training, load_trained, paper_training
+from dada.reproduce.trainings import about, brief_training, load_trained, paper_training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,25 +31,25 @@ def across(study: Study) -> Findings:
     reports, tables, failures = [], [], set()
     for test in others:
         for factor in study.effort.across_factors:
-            contenders: list[Contender] = [resolve("bicubic")]
+            entries: list[Contender] = [resolve("bicubic")]
             for name in [n for n in NETWORKS if n in study.effort.networks]:
                 try:
-                    contenders.append(_network(study, name, factor, origin))
+                    entries.append(_network(study, name, factor, origin))
                 except InputError as error:
                     failures.add(f"{name} at x{factor}: {error}")
-            report = bench(study, contenders, test.open(), [factor], study.effort.network_crops)
+            report = bench(study, entries, test.open(), [factor], study.effort.network_crops)
             reports.append(report)
             tables.append(_table(report))
     dada = [report.scores(_label(report, "dada"), report.factors[0]) for report in reports]
     worst = max((s.consistency_mse for s in dada if s), default=float("nan"))
-    says = [
-        f"Averaged down again, DADA's result differs from the source by {number(worst)} {reports[0].unit}² at most "
-        "(mean squared); networks without the constraint change what was measured.",
-        f"Trained so: {_about(study, origin)}.",
+    summary = [
+        f"Averaged down, DADA's result differs from the source by {number(worst)} {reports[0].unit}² at most "
+        "(mean squared); networks without the adjustment change the measurement.",
+        f"Training: {_about(study, origin)}.",
         *sorted(failures),
     ]
     return Findings(
-        says, described(reports[:: len(study.effort.across_factors)]), all_rows(reports), _figure(reports),
+        summary, described(reports[:: len(study.effort.across_factors)]), all_rows(reports), _figure(reports),
         f"Error and inconsistency of networks on data that they were not trained on.{drawable(reports[0])[1]}", tables,
         {"training": _about(study, origin)},
     )  # fmt: skip
@@ -73,11 +73,11 @@ def _table(report: Report) -> Table:
     factor, data = report.factors[0], paper_set(report.dataset)
     printed = paper()["across"].get(data, {}).get(str(factor), {}) if data else {}
     rows = []
-    for contender in report.contenders:
-        scores, theirs = report.scores(contender.label, factor), printed.get(contender.name)
+    for entry in report.contenders:
+        scores, theirs = report.scores(entry.label, factor), printed.get(entry.name)
         ours = [number(v) for v in (scores.mse, scores.mae, scores.consistency_mse)] if scores else ["failed", "-", "-"]
         quoted = " / ".join(f"{theirs[k]:g}" for k in ("mse", "mae", "consistency_mse")) if theirs else "-"
-        rows.append([contender.label, *ours, quoted])
+        rows.append([entry.label, *ours, quoted])
     unit = report.unit
     caption = (
         "Consistency: mean squared difference between the result averaged down and the source (the paper's MSE with a "
@@ -108,10 +108,6 @@ def _figure(reports: list[Report]) -> Figure:
 
 def _about(study: Study, origin: TestSet | None) -> str:
     effort = study.effort
-    if not effort.brief:
-        return "the paper's, on NYUv2"
     where = "the training frames of NYUv2 found" if origin else "painted scenes, as NYUv2 was not found"
-    return (
-        f"{effort.ablation_steps} steps (PMBA: {min(effort.slow_steps, effort.ablation_steps)}) on {where}, crops of "
-        f"{effort.train_crop} x {effort.train_crop}; not the paper's training: the order of the networks means nothing"
-    )
+    steps = f"{effort.ablation_steps} steps (PMBA: {min(effort.slow_steps, effort.ablation_steps)})"
+    return about(study, "NYUv2", steps, where, note=": the order of the networks means nothing")

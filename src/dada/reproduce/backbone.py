@@ -24,8 +24,8 @@ WITH, WITHOUT = "guide enlarged x2", "guide as it is"
 
 
 @dataclass(frozen=True)
-class Begun:
-    """DADA's loop from a start of choice, with the features of the bicubic image as ever.
+class StartedFrom:
+    """DADA's loop from another initial image; the features still use the bicubic image.
 
     Attributes:
         network: trained.
@@ -39,18 +39,18 @@ class Begun:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"Y0 {self.start}, {self.steps} steps"
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W]; see `dada.sample.Method`."""
-        if self.start == "bicubic":
-            with torch.no_grad():
-                return self.network(sample, method="iterate", n_pre=self.steps)
-        network = _FromConstant(self.network.config)
-        network.load_state_dict(self.network.state_dict())
+        network = self.network
+        if self.start == "constant":
+            network = _FromConstant(self.network.config).eval()
+            network.load_state_dict(self.network.state_dict())
         with torch.no_grad():
-            return network.eval()(sample, method="iterate", n_pre=self.steps)
+            images: Tensor = network(sample, method="iterate", n_pre=self.steps)
+        return images
 
 
 class _FromConstant(DADA):
@@ -62,7 +62,7 @@ class _FromConstant(DADA):
 
 
 def initialisation(study: Study) -> Findings:
-    """Backbone from ImageNet or from nothing; Y0 bicubic or constant."""
+    """Backbone with ImageNet or random weights; Y0 bicubic or constant."""
     test = study.first()
     backbone, base = study.effort.backbone, training(study, "dada", FACTOR, test.title, ablation=True)
     starts = {
@@ -75,18 +75,18 @@ def initialisation(study: Study) -> Findings:
     short, long = study.effort.loop_steps[0], study.effort.loop_steps[-1]
     network = load_trained(study, base, "dada").method
     assert isinstance(network, DADA)
-    ways = [Begun(network, start, n) for n in (short, long) for start in ("bicubic", "constant")]
+    ways = [StartedFrom(network, start, n) for n in (short, long) for start in ("bicubic", "constant")]
     looped = compared(study, [resolve("bicubic"), *(Contender(w.name, "dada", w) for w in ways)])
     theirs_y = {f"Y0 bicubic, {long} steps": printed["base"], f"Y0 constant, {long} steps": printed["constant_start"]}
-    says = [
+    summary = [
         f"After {short} steps of the loop a constant Y0 leaves {share(looped, ways[1].name):.3f} of bicubic's MSE, a "
         f"bicubic one {share(looped, ways[0].name):.3f}; after {long} steps {share(looped, ways[3].name):.3f} and "
-        f"{share(looped, ways[2].name):.3f}: the end does not depend on the start.",
-        *(f"{label} could not be had: {reason}" for label, reason in reasons.items()),
+        f"{share(looped, ways[2].name):.3f}: the equilibrium does not depend on the start.",
+        *(f"{label} is not available: {reason}" for label, reason in reasons.items()),
     ]
-    note = "The start is exchanged at test time; implicit training does not depend on it."
+    note = "The start is changed at test time; implicit training does not depend on it."
     return Findings(
-        says, described([report]), all_rows([report, looped]), bars(looped, "start of the loop"),
+        summary, described([report]), all_rows([report, looped]), bars(looped, "start of the loop"),
         "Share of bicubic's MSE that the loop leaves after few and after many steps, from two starts.",
         [beside(looped, theirs_y, {}, note), beside(report, theirs, reasons, f"Backbone: {backbone}.")],
         {"training": about_ablation(study), "backbone": backbone},
@@ -110,14 +110,14 @@ def guide_upsampling(study: Study) -> Findings:
         reports.append(report)
         rows += all_rows([report])
     seconds = [reports[0].runs[label, reports[0].factors[0]].seconds or 0.0 for label in (WITH, WITHOUT)]
-    says = [
+    summary = [
         "MSE with an enlarged guide over that without: "
         + ", ".join(f"{ratio:.2f} at x{factor}" for factor, ratio in found.items())
         + ". The paper: 0.90, 0.95, 0.89 and 1.01 at x4, x8, x16 and x32.",
         f"It takes {seconds[0] / max(seconds[1], 1e-9):.1f} times as long ({seconds[0]:.2f} s a crop).",
     ]
     return Findings(
-        says, described(reports[:1]), rows, bars(reports[0], f"x{reports[0].factors[0]}"),
+        summary, described(reports[:1]), rows, bars(reports[0], f"x{reports[0].factors[0]}"),
         f"Share of bicubic's MSE left at x{reports[0].factors[0]}.", tables, {"training": about_ablation(study)},
     )  # fmt: skip
 
@@ -140,11 +140,11 @@ def extractors(study: Study) -> Findings:
         [[n, f"{s:.1f}", f"{report.runs[n, FACTOR].seconds or 0:.2f}"] for n, s in sizes.items()],
         "Time with the equilibrium, on the CPU at hand.",
     )
-    says = [spread(report), *(f"{label} could not be had: {reason}" for label, reason in reasons.items())]
+    summary = [spread(report), *(f"{label} is not available: {reason}" for label, reason in reasons.items())]
     printed = paper()["feature_extractors"]["Middlebury"]
     return Findings(
-        says, described([report]), rows, bars(report, f"extractors at x{FACTOR}"),
+        summary, described([report]), rows, bars(report, f"extractors at x{FACTOR}"),
         "Share of bicubic's MSE that DADA leaves with each feature extractor.",
         [beside(report, printed, reasons, "light and lite0 are ours."), costs],
-        {"training": about_ablation(study).replace(f", extractor {study.effort.extractor}", "")},
+        {"training": about_ablation(study, extractor="")},
     )  # fmt: skip

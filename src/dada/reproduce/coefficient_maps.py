@@ -1,4 +1,4 @@
-"""`figure-coefficients`: where diffusion may pass, told by colours and told by a network."""
+"""`figure-coefficients`: the coefficients from colours and from a network."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 from torch import Tensor
 
 from dada.datasets.crops import to_sample
+from dada.datasets.jumps import jumps
+from dada.datasets.pair import Pair
 from dada.default import learned
 from dada.diffusion import Coefficients, coefficients
-from dada.evaluation.metrics import THRESHOLDS, jumps
+from dada.evaluation.metrics import THRESHOLDS
 from dada.evaluation.tables import Table, number
 from dada.learning_free import KAPPA, standardise
 from dada.network import DADA
@@ -33,7 +35,7 @@ def coefficient_maps(study: Study) -> Findings:
     assert isinstance(trained, DADA)
     dataset = test.open()
     crops = study.protocol.cut(dataset[0])
-    sample = to_sample(max(crops, key=lambda p: _busy(p.target, dataset.unit)), FACTOR, dataset.unit)
+    sample = to_sample(max(crops, key=lambda crop: _pixels_at_jumps(crop, dataset.unit)), FACTOR, dataset.unit)
     colours = coefficients(standardise(sample.guide), KAPPA, "mean_absolute")
     maps = {"from RGB": colours, "from deep features": trained.coefficients(sample)}
     maps["by our default"] = learned().coefficients(sample)
@@ -53,36 +55,34 @@ def coefficient_maps(study: Study) -> Findings:
             [r["coefficients"], *(number(v) for v in (100 * r["stopped at jumps"], 100 * r["stopped elsewhere"], q))]
             for r, q in zip(rows, ratios, strict=True)
         ],
-        "Mean of 1 - c over the pixels beside a jump of the true depth, and over all others. A large ratio is what one "
-        "wants: diffusion stopped at objects, not at texture.",
+        "Mean of 1 - c over the pixels beside a jump of the true depth, and over all others. A large ratio is "
+        "better: diffusion stops at objects, not at texture.",
     )
-    says = [
+    summary = [
         f"Coefficients from colours stop diffusion {number(ratios[0])} times as much at depth jumps as elsewhere, "
         f"those of the network {number(ratios[1])} times, those of the default that comes with the package "
         f"{number(ratios[2])} times.",
-        f"The network is trained so: {about_dada(study)}.",
+        f"The network is trained as follows: {about_dada(study)}.",
     ]
     caption = "Guide, true depth, and how far diffusion is stopped (dark: not at all, bright: entirely)."
     protocol = f"none; the crop of {sample.names[0].partition('@')[0]} with the most depth jumps, source at x{FACTOR}"
-    return Findings(says, protocol, rows, _draw(sample, stopped), caption, [table], {"kappa of RGB": KAPPA})
+    return Findings(summary, protocol, rows, _draw(sample, stopped), caption, [table], {"kappa of RGB": KAPPA})
 
 
 def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def _busy(target: np.ndarray, unit: float) -> int:
-    return int((np.abs(np.diff(target / unit, axis=1)) > THRESHOLDS.jump).sum())
+def _pixels_at_jumps(pair: Pair, unit: float) -> int:
+    return int(jumps(pair.target / unit, pair.valid, THRESHOLDS.jump).sum())
 
 
 def _stopped(c: Coefficients) -> np.ndarray:
     """1 minus the smallest coefficient of each pixel's edges, (H, W); a network may also speed diffusion up: 0."""
     vertical, horizontal = (_numpy(1 - edges[0]).clip(min=0) for edges in c)
-    down = np.pad(vertical, ((0, 1), (0, 0)))
-    right = np.pad(horizontal, ((0, 0), (0, 1)))
-    return np.maximum(
-        np.maximum(down, np.pad(vertical, ((1, 0), (0, 0)))), np.maximum(right, np.pad(horizontal, ((0, 0), (1, 0))))
-    )
+    down, up = np.pad(vertical, ((0, 1), (0, 0))), np.pad(vertical, ((1, 0), (0, 0)))
+    right, left = np.pad(horizontal, ((0, 0), (0, 1))), np.pad(horizontal, ((0, 0), (1, 0)))
+    return np.asarray(np.max([down, up, right, left], axis=0))
 
 
 def _numpy(values: Tensor) -> np.ndarray:

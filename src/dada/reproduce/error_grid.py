@@ -42,8 +42,8 @@ def error_grid(study: Study) -> Findings:
         dataset = test.open()
         unit, scale = printed_unit(dataset.quantity)
         maps = _Maps(scale)
-        contenders = _contenders(study)
-        reports.append(bench(study, contenders, dataset, [FACTOR], study.effort.network_crops, maps))
+        entries = _entries(study)
+        reports.append(bench(study, entries, dataset, [FACTOR], study.effort.network_crops, maps))
         drawn[reports[-1].dataset] = pictures.error_map(maps.errors, unit, range=maps.range)
         for label, error in maps.errors.items():
             rows.append(_row(reports[-1].dataset, maps.crop, label, error))
@@ -60,12 +60,12 @@ def error_grid(study: Study) -> Findings:
         "In centimetres for depth.",
     )
     best = min((r for r in rows if r["dataset"] == first), key=lambda r: r["rmse"])
-    says = [
+    summary = [
         f"On {first} the least RMSE is that of {best['method']}, {number(best['rmse'])}.",
         f"Networks: {about_training(study)}.",
     ]
     caption = f"Errors on the crop of {first} with the most depth jumps, x{FACTOR}. {SCALE}"
-    return Findings(says, described(reports), rows, drawn[first], caption, [table], {"factor": FACTOR}, files)
+    return Findings(summary, described(reports), rows, drawn[first], caption, [table], {"factor": FACTOR}, files)
 
 
 def curve_sheet(study: Study) -> Findings:
@@ -82,7 +82,7 @@ def curve_sheet(study: Study) -> Findings:
     for name in others:
         save_figure(drawn[name], study.folder / f"curves_{name}")
         files[f"curves_{name}.png"] = f"the same on {name}"
-    says = [
+    summary = [
         "Left our numbers, right the paper's own for its own test images and trainings.",
         f"Networks here: {about_training(study)}.",
     ]
@@ -90,7 +90,7 @@ def curve_sheet(study: Study) -> Findings:
         f"RMSE against the factor, {first}. A method without a marker at a factor was not run there.{hidden[first]}"
     )
     tables = [table for report in reports for table in main_tables(report)[:1]]
-    return Findings(says, described(reports), all_rows(reports), drawn[first], caption, tables, {}, files)
+    return Findings(summary, described(reports), all_rows(reports), drawn[first], caption, tables, {}, files)
 
 
 class _Maps:
@@ -112,7 +112,7 @@ class _Maps:
             self.errors = {n: (r[0, 0].numpy() - truth) * sample.unit * self.scale for n, r in results.items()}
 
 
-def _contenders(study: Study) -> list[Contender]:
+def _entries(study: Study) -> list[Contender]:
     """Bicubic, some methods without weights, the networks, and our default."""
     found = [resolve(BICUBIC), *(c for c in learning_free_methods(study) if c.name in SHOWN)]
     for name in study.effort.networks:

@@ -1,4 +1,4 @@
-"""What an experiment found, before it becomes files."""
+"""The results of an experiment, before they are written to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Findings:
     """All that goes onto the page and into the files of an experiment.
 
     Attributes:
-        says: what came out, in sentences.
+        summary: the results in sentences, a list item each.
         protocol: how it was measured.
         rows: every number, for results.csv and results.json.
         figure: written as figure.png and figure.pdf.
@@ -28,7 +28,7 @@ class Findings:
         files: names of other files it wrote, and what they are.
     """
 
-    says: list[str]
+    summary: list[str]
     protocol: str
     rows: list[Row]
     figure: Figure

@@ -1,4 +1,4 @@
-"""Which of the paper's data sets are there, what stands in for those that are not, and where to get them."""
+"""Which of the paper's data sets are available, replacements for the others, and where to get them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class TestSet:
     """A data set to measure on.
 
     Attributes:
-        title: of the paper's data set it is or stands for, or "painted".
+        title: the paper's data set that it is or replaces, or "painted".
         text: KIND:PATH of `dada.datasets.load_dataset`.
         split: of it.
-        about: what it is, for who reads the page.
+        about: a description for the page.
         train: KIND:PATH of its training part, "" if there is none.
     """
 
@@ -37,35 +37,35 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Absent:
-    """A data set of the paper that is not there, and what to do about it."""
+    """A missing data set of the paper, and how to get it."""
 
     title: str
     remedy: str
 
 
 @dataclass(frozen=True)
-class Stand:
-    """Where other images like those of a data set may lie: a folder of scenes below the data folder."""
+class Replacement:
+    """A folder of scenes, below the data folder, that replaces a missing data set."""
 
     folder: str
     split: str
     about: str
 
 
-SETS: dict[str, tuple[str, str, Stand | None]] = {
+SETS: dict[str, tuple[str, str, Replacement | None]] = {
     "Middlebury": (
         "middlebury",
         middlebury.REMEDY,
-        Stand("middlebury_2005_full", "test", "full-size scenes of 2005, not the paper's five test scenes"),
+        Replacement("middlebury_2005_full", "test", "full-size scenes of 2005, not the paper's five test scenes"),
     ),
     "NYUv2": (
         "nyuv2",
         f"{nyuv2.REMEDY} {nyuv2.INDEX_REMEDY}",
-        Stand("nyuv2", "val", "frames of the paper's validation part, not its 300 test frames"),
+        Replacement("nyuv2", "val", "frames of the paper's validation part, not its 300 test frames"),
     ),
     "DIML": ("diml", diml.REMEDY, None),
 }
-"""The paper's data sets: kind of the reader, where to get them, and what may stand in."""
+"""The paper's data sets: kind of the reader, where to get them, and a replacement."""
 
 
 def find(folder: Path | None, painted: int) -> tuple[list[TestSet], list[Absent]]:
@@ -76,17 +76,17 @@ def find(folder: Path | None, painted: int) -> tuple[list[TestSet], list[Absent]
         painted: side of the painted scenes to measure on where nothing is found.
 
     Returns:
-        What can be measured on, never empty; and the paper's data sets that are not there as the paper has them.
+        The data sets to measure on, never empty; and the missing data sets of the paper.
     """
     sets: list[TestSet] = []
     absent: list[Absent] = []
-    for title, (kind, remedy, stand) in SETS.items():
+    for title, (kind, remedy, replacement) in SETS.items():
         text = f"{kind}:{folder}"
         if folder is not None and _opens(lambda text=text: load_dataset(text, "test")):  # type: ignore[misc]
             sets.append(TestSet(title, text, "test", "the paper's own test images", text))
             continue
         absent.append(Absent(title, remedy.replace("ROOT", str(folder or "DATA"))))
-        if folder is not None and stand is not None and (found := _stand_in(title, folder, stand)):
+        if folder is not None and replacement is not None and (found := _replace(title, folder, replacement)):
             sets.append(found)
     if not sets:
         text = f"painted:{TEST_SEED},64?size={painted}"
@@ -94,13 +94,13 @@ def find(folder: Path | None, painted: int) -> tuple[list[TestSet], list[Absent]
     return sets, absent
 
 
-def _stand_in(title: str, folder: Path, stand: Stand) -> TestSet | None:
-    text = f"scenes:{folder / stand.folder}"
-    if not (folder / stand.folder).is_dir() or not _opens(lambda: load_dataset(text, stand.split)):
+def _replace(title: str, folder: Path, replacement: Replacement) -> TestSet | None:
+    text = f"scenes:{folder / replacement.folder}"
+    if not (folder / replacement.folder).is_dir() or not _opens(lambda: load_dataset(text, replacement.split)):
         return None
-    count = len(load_dataset(text, stand.split))
-    train = text if stand.split == "val" and _opens(lambda: load_dataset(text, "train")) else ""
-    return TestSet(title, text, stand.split, f"{count} {stand.about}", train)
+    count = len(load_dataset(text, replacement.split))
+    train = text if replacement.split == "val" and _opens(lambda: load_dataset(text, "train")) else ""
+    return TestSet(title, text, replacement.split, f"{count} {replacement.about}", train)
 
 
 def _opens(attempt: Callable[[], object]) -> bool:

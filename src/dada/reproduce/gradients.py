@@ -63,7 +63,7 @@ def gradients(study: Study) -> Findings:
         ],
         f"none; one crop of {study.effort.memory_crop} x {study.effort.memory_crop}, gradient of the absolute error",
         rows, figure,
-        "How well steps of the loop with gradient tell the direction in which coefficients should change, and their "
+        "How well the gradient through N_grad steps agrees with the exact one in direction, and its "
         "memory; dashed: the implicit gradient of the equilibrium.",
         [table], {"steps without gradient": PRE_STEPS, "coefficients": "learning-free DADA's"},
     )  # fmt: skip
@@ -98,7 +98,7 @@ def gradient(sample: Sample, count: int, tolerance: float | None = None) -> tupl
             options |= {"tolerance": tolerance} if tolerance else {}
             values = equilibrium(source, c, warn=False, **options).values
         known = sample.target_mask if sample.target_mask is not None else torch.ones_like(target, dtype=torch.bool)
-        (values - target)[known].abs().mean().backward()
+        torch.autograd.backward((values - target)[known].abs().mean())
         seconds = time.perf_counter() - begun
     found = torch.cat([edges.grad.flatten().double() for edges in c if edges.grad is not None])
     return found, seconds, float(usage.memory or 0)

@@ -1,4 +1,4 @@
-"""`memory`: what a training step and a call take, DADA and LGR, against the factor."""
+"""`memory`: memory of a training step and of a call, for DADA and LGR, against the factor."""
 
 from __future__ import annotations
 
@@ -52,24 +52,25 @@ def memory(study: Study) -> Findings:
         for column in ("training MB", "inference MB")
     ]
     first = [r["training MB"] for r in rows if r["method"] == NAMES[0]]
-    paid = [r["training MB"] for r in rows if r["method"] == NAMES[1]]
-    says = [
+    unrolled = [r["training MB"] for r in rows if r["method"] == NAMES[1]]
+    summary = [
         f"A training step of DADA takes {min(first):.0f} to {max(first):.0f} MB with the implicit gradient, "
-        f"whatever the factor, and {min(paid):.0f} to {max(paid):.0f} MB unrolled (N_grad = {_grad_steps(study)}).",
+        f"whatever the factor, and {min(unrolled):.0f} to {max(unrolled):.0f} MB unrolled (N_grad = "
+        f"{_grad_steps(study)}).",
         f"The paper, a batch of 8 on a GPU: DADA {printed['dada']['training']} GB in training and "
         f"{printed['dada']['inference']} GB at test time at every factor; LGR up to {printed['lgr']['training']} GB "
         f"and {printed['lgr']['inference']} GB. Our LGR solves iteratively and keeps no factorised matrix.",
     ]
     side = study.effort.memory_crop
     return Findings(
-        says, f"none; painted scenes of {side} x {side}, a batch of {study.effort.memory_batch}", rows, figure,
+        summary, f"none; painted scenes of {side} x {side}, a batch of {study.effort.memory_batch}", rows, figure,
         "Memory of one training step and of one call for a batch, against the factor.", tables,
         {"extractor": study.effort.extractor, "N_grad of the unrolled loop": _grad_steps(study)},
     )  # fmt: skip
 
 
 def training_memory(study: Study, config: TrainConfig) -> float:
-    """Bytes by which the process grows in a step, forward and backward; 0 where the system does not tell."""
+    """Bytes by which the process grows in a step, forward and backward; 0 where the system does not report it."""
     return float(study.remember(__name__, fingerprint("train", config), lambda: _grown(study, config, train=True)))
 
 
@@ -102,7 +103,7 @@ def _call(network: nn.Module, sample: Sample, config: TrainConfig, train: bool) 
         with torch.no_grad():
             network(sample)
         return
-    loss(training_forward(network, sample, config), sample, config.loss).backward()
+    torch.autograd.backward(loss(training_forward(network, sample, config), sample, config.loss))
     network.zero_grad(set_to_none=True)
 
 

@@ -1,4 +1,4 @@
-"""The folder of an experiment: every number, the figure, and one page that says what came out and how."""
+"""The folder of an experiment: every number, the figure, and one page with results and settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def as_markdown(study: Study, title: str, place: str, findings: Findings, second
     parts = [
         f"# {title}\n",
         f"*{place}. Setting: {study.effort.name}; {duration(seconds)} on {os.cpu_count()} cores.*\n",
-        "\n".join(f"- {sentence}" for sentence in findings.says) + "\n",
+        "\n".join(f"- {sentence}" for sentence in findings.summary) + "\n",
         f"![{title}](figure.png)\n",
         f"{findings.caption}\n",
         *(table.markdown() for table in findings.tables),
@@ -67,7 +67,7 @@ def as_markdown(study: Study, title: str, place: str, findings: Findings, second
 
 
 def duration(seconds: float) -> str:
-    """As people say it."""
+    """A time with a fitting unit: seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
@@ -77,7 +77,9 @@ def _how(study: Study, findings: Findings) -> str:
     lines = [f"- Protocol: {findings.protocol}"]
     lines += [f"- {key[:1].upper()}{key[1:]}: {_value(value)}" for key, value in findings.settings.items()]
     command = f"dada reproduce {study.name} --setting {study.effort.name}"
-    lines.append(f"- This page: `{command}{_options(study)}`. A run that was ended goes on when it is started again.")
+    lines.append(
+        f"- This page: `{command}{_options(study)}`. An interrupted run continues when the command is repeated."
+    )
     if study.effort.name != "full" and study.used:
         lines.append(f"- On all data, with the paper's trainings: `dada reproduce {study.name} --setting full`")
     return "\n".join(lines) + "\n"

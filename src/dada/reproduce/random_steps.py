@@ -1,4 +1,4 @@
-"""`ablation-random-steps`: N_pre drawn anew for each batch, as the paper proposes, or always the same."""
+"""`ablation-random-steps`: N_pre drawn for each batch, as the paper proposes, or constant."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def random_steps(study: Study) -> Findings:
     base = training(study, "dada", FACTOR, test.title, ablation=True)
     drawn = replace(base, scheme="unrolled", pre_steps=pre, grad_steps=grad)
     fixed = replace(drawn, constant_steps=True)
-    contenders = [resolve("bicubic")]
+    entries = [resolve("bicubic")]
     names = ("N_pre random", "N_pre constant")
     for name, config in zip(names, (drawn, fixed), strict=True):
         network = load_trained(study, config, name).method
         assert isinstance(network, DADA)
-        for n in (*effort.loop_steps, 0):
-            way = Looped(network, n)
-            contenders.append(Contender(f"{name}, {n or 'equilibrium'}", "dada", way))
-    report = compared(study, contenders)
+        entries += [
+            Contender(f"{name}, {n or 'equilibrium'}", "dada", Looped(network, n)) for n in (*effort.loop_steps, 0)
+        ]
+    report = compared(study, entries)
     found = {name: [share(report, f"{name}, {n}") for n in effort.loop_steps] for name in names}
     ends = {name: share(report, f"{name}, equilibrium") for name in names}
     figure, (axes,) = sheet(1, 1, (5.6, 3.6))
@@ -45,15 +45,15 @@ def random_steps(study: Study) -> Findings:
         [[name, *(number(v) for v in (*found[name], ends[name]))] for name in names],
         "Columns: steps of the loop at test time. The paper shows a curve, without numbers.",
     )
-    says = [
+    summary = [
         f"After {effort.loop_steps[0]} steps at test time the network trained with a random N_pre leaves "
         f"{found[names[0]][0]:.2f} of bicubic's MSE, that with a constant one {found[names[1]][0]:.2f}; at the "
         f"equilibrium {ends[names[0]]:.2f} and {ends[names[1]]:.2f}.",
-        "The paper: both end alike, the random one sooner.",
-        f"Trained so: {about_ablation(study)}.",
+        "The paper: both reach the same error, the random one after fewer steps.",
+        f"Training: {about_ablation(study)}.",
     ]
     return Findings(
-        says, described([report]), all_rows([report]), figure,
+        summary, described([report]), all_rows([report]), figure,
         "Error against the steps of the loop at test time; dashed: the equilibrium.", [table],
         {"training": about_ablation(study), "N_pre": f"{pre}, or drawn from 0 to {pre}", "N_grad": grad},
     )  # fmt: skip

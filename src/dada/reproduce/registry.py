@@ -1,10 +1,10 @@
-"""All experiments by name, how to run one, and how far each has come."""
+"""All experiments by name, how to run one, and the state of each."""
 
 from __future__ import annotations
 
 import json
 import time
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,56 +13,48 @@ from dada.errors import InputError
 from dada.io import write_bytes_atomically
 
 if TYPE_CHECKING:
+    from dada.reproduce.findings import Findings
     from dada.reproduce.study import Study
 
 STATE = "state.json"
 
 
 class Experiment(NamedTuple):
-    """Where an experiment lives, what its page is called, and what it stands for in the paper."""
+    """The title of an experiment's page, and the part of the paper that it reproduces."""
 
-    place: str
     title: str
     paper: str
 
 
 NEW = "Not in the paper"
 EXPERIMENTS = {
-    "table1": Experiment("tables:learned", "Networks, three data sets, four factors", "Table 1"),
-    "table2": Experiment("tables:learning_free", "Methods without learning, three data sets, four factors", "Table 2"),
-    "table3": Experiment("across:across", "Trained on NYUv2, tested on the others", "Table 3"),
-    "ablation-initialisation": Experiment(
-        "backbone:initialisation", "What training and loop start from", "Section 4.3: ablations"
-    ),
-    "ablation-ngrad": Experiment("unrolled:with_gradient", "Steps with gradient, and their memory", "Figure 6a"),
-    "ablation-npre": Experiment("unrolled:without_gradient", "Steps without gradient before them", "Figure 6b"),
-    "ablation-steps": Experiment("steps:steps", "Steps at test time, and where they lead", "Figure 6c"),
-    "ablation-random-steps": Experiment(
-        "random_steps:random_steps", "A random or a constant N_pre", "Supplement: further ablations"
-    ),
+    "table1": Experiment("Networks, three data sets, four factors", "Table 1"),
+    "table2": Experiment("Methods without learning, three data sets, four factors", "Table 2"),
+    "table3": Experiment("Trained on NYUv2, tested on the others", "Table 3"),
+    "ablation-initialisation": Experiment("What training and loop start from", "Section 4.3: ablations"),
+    "ablation-ngrad": Experiment("Steps with gradient, and their memory", "Figure 6a"),
+    "ablation-npre": Experiment("Steps without gradient before them", "Figure 6b"),
+    "ablation-steps": Experiment("Steps at test time, and where they lead", "Figure 6c"),
+    "ablation-random-steps": Experiment("A random or a constant N_pre", "Supplement: further ablations"),
     "ablation-guide-upsampling": Experiment(
-        "backbone:guide_upsampling", "Enlarging the guide before the feature extractor", "Supplement: further ablations"
+        "Enlarging the guide before the feature extractor", "Supplement: further ablations"
     ),
-    "ablation-extractor": Experiment("backbone:extractors", "Which feature extractor", "Supplement: further ablations"),
-    "seeds": Experiment("seeds:seeds", "How much five trainings differ", "Supplement: stability"),
-    "memory": Experiment("memory:memory", "Memory of DADA and LGR against the factor", "Supplement: GPU memory"),
-    "runtime": Experiment("tables:runtime", "Time of every method", "Supplement: inference time"),
-    "metrics": Experiment("tables:metrics", "Other measures of error", "Supplement: additional metrics"),
-    "figure-coefficients": Experiment(
-        "coefficient_maps:coefficient_maps", "Coefficients of colours and of deep features", "Figure 4"
-    ),
-    "figure-1d": Experiment("signals:signal", "Diffusion and adjustment in one dimension", "Figure 3"),
-    "figure-errors": Experiment("error_grid:error_grid", "Error maps of all methods", "Figure 5"),
-    "figure-curves": Experiment("error_grid:curve_sheet", "Tables 1 and 2 as curves", "Figure 7 and supplement"),
-    "figure-adjustment": Experiment(
-        "signals:adjustment_example", "The adjustment step by numbers", "Supplement: adjustment step"
-    ),
-    "video": Experiment("video:video", "The diffusion at work", "Supplement: videos"),
-    "speed": Experiment("speed:speed", "The loop and its end, by the clock", NEW),
-    "gradients": Experiment("gradients:gradients", "Gradients of the loop and of its end", NEW),
-    "guide-shift": Experiment("robustness:guide_shift", "A guide that is not where it should be", NEW),
-    "noise": Experiment("robustness:noise", "A source that is not what it should be", NEW),
-}  # fmt: skip
+    "ablation-extractor": Experiment("Which feature extractor", "Supplement: further ablations"),
+    "seeds": Experiment("How much five trainings differ", "Supplement: stability"),
+    "memory": Experiment("Memory of DADA and LGR against the factor", "Supplement: GPU memory"),
+    "runtime": Experiment("Time of every method", "Supplement: inference time"),
+    "metrics": Experiment("Other measures of error", "Supplement: additional metrics"),
+    "figure-coefficients": Experiment("Coefficients of colours and of deep features", "Figure 4"),
+    "figure-1d": Experiment("Diffusion and adjustment in one dimension", "Figure 3"),
+    "figure-errors": Experiment("Error maps of all methods", "Figure 5"),
+    "figure-curves": Experiment("Tables 1 and 2 as curves", "Figure 7 and supplement"),
+    "figure-adjustment": Experiment("The adjustment step by numbers", "Supplement: adjustment step"),
+    "video": Experiment("The diffusion at work", "Supplement: videos"),
+    "speed": Experiment("Time of the loop and of the equilibrium", NEW),
+    "gradients": Experiment("Gradients of the loop and of the equilibrium", NEW),
+    "guide-shift": Experiment("A guide that is shifted against the target", NEW),
+    "noise": Experiment("A source with noise", NEW),
+}
 
 
 def lookup(name: str) -> Experiment:
@@ -77,10 +69,10 @@ def lookup(name: str) -> Experiment:
 
 
 def run(study: Study) -> Path:
-    """Run an experiment, or go on with it, and write its folder; return its page.
+    """Run or continue an experiment and write its folder; return its page.
 
-    One that is done with the same setting, data and weights is not run again unless the study is fresh. All
-    measurements that an ended run had finished are taken from it.
+    A finished experiment with the same setting, data and weights is not repeated unless the study is fresh. Finished
+    measurements of an interrupted run are reused.
 
     Raises:
         InputError: there is no such experiment, or data or weights cannot be used.
@@ -103,9 +95,8 @@ def run(study: Study) -> Path:
         return seconds
 
     note("partial")
-    module, _, function = experiment.place.partition(":")
     try:
-        findings = getattr(import_module(f"dada.reproduce.{module}"), function)(study)
+        findings = _function(study.name)(study)
     except BaseException:
         note("partial")  # with the time it took so far
         raise
@@ -114,8 +105,57 @@ def run(study: Study) -> Path:
     return page
 
 
+def _function(name: str) -> Callable[[Study], Findings]:
+    """The function of an experiment. Imported here, so that a list of the names needs no torch."""
+    from dada.reproduce import (
+        across,
+        backbone,
+        coefficient_maps,
+        error_grid,
+        gradients,
+        memory,
+        random_steps,
+        robustness,
+        seeds,
+        signals,
+        speed,
+        steps,
+        tables,
+        unrolled,
+        video,
+    )
+
+    functions: dict[str, Callable[[Study], Findings]] = {
+        "table1": tables.learned,
+        "table2": tables.learning_free,
+        "table3": across.across,
+        "ablation-initialisation": backbone.initialisation,
+        "ablation-ngrad": unrolled.with_gradient,
+        "ablation-npre": unrolled.without_gradient,
+        "ablation-steps": steps.steps,
+        "ablation-random-steps": random_steps.random_steps,
+        "ablation-guide-upsampling": backbone.guide_upsampling,
+        "ablation-extractor": backbone.extractors,
+        "seeds": seeds.seeds,
+        "memory": memory.memory,
+        "runtime": tables.runtime,
+        "metrics": tables.metrics,
+        "figure-coefficients": coefficient_maps.coefficient_maps,
+        "figure-1d": signals.signal,
+        "figure-errors": error_grid.error_grid,
+        "figure-curves": error_grid.curve_sheet,
+        "figure-adjustment": signals.adjustment_example,
+        "video": video.video,
+        "speed": speed.speed,
+        "gradients": gradients.gradients,
+        "guide-shift": robustness.guide_shift,
+        "noise": robustness.noise,
+    }
+    return functions[name]
+
+
 def states(output: Path) -> dict[str, str]:
-    """How far each experiment has come: "never run", "partial (small)" or "done (small, 42 s)"."""
+    """The state of each experiment: "never run", "partial (small)" or "done (small, 42 s)"."""
     from dada.reproduce.page import duration
 
     found = {}

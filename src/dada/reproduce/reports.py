@@ -24,13 +24,13 @@ OFF_SCALE = 6.0  # times bicubic's RMSE: a network that has hardly been trained
 
 
 def learning_free_methods(study: Study) -> list[Contender]:
-    """The rows of Table 2; PixTransform with as many iterations as the effort allows, and its label says so."""
+    """The rows of Table 2; PixTransform with the iterations of the effort, which its label names."""
     few = study.effort.pixt_iterations
     return resolve_all(LEARNING_FREE, [f"pixt.iterations={few}"] if few != PIXT_ITERATIONS else [])
 
 
 def bench(
-    study: Study, contenders: Sequence[Contender], dataset: Dataset, factors: Sequence[int], crops: int | None,
+    study: Study, entries: Sequence[Contender], dataset: Dataset, factors: Sequence[int], crops: int | None,
     draw: Draw | None = None,
 ) -> Report:  # fmt: skip
     """Run methods on a data set."""
@@ -38,7 +38,7 @@ def bench(
     def progress(share: float, text: str) -> None:
         study.say(text, share)
 
-    return run(contenders, dataset, study.protocol, factors, study.cache, limit=crops, draw=draw, progress=progress)
+    return run(entries, dataset, study.protocol, factors, study.cache, limit=crops, draw=draw, progress=progress)
 
 
 def learning_free_report(
@@ -52,50 +52,50 @@ def network_report(study: Study, test: TestSet, factors: Sequence[int] | None = 
     """Table 1 on one data set: bicubic, the networks, each trained for the factor it is tested at, and our default."""
     parts = []
     for factor in factors or study.effort.network_factors:
-        contenders, reasons = [resolve(BICUBIC)], {}
+        entries, reasons = [resolve(BICUBIC)], {}
         for name in study.effort.networks:
             try:
-                contenders.append(network(study, name, factor, test))
+                entries.append(network(study, name, factor, test))
             except InputError as error:
                 reasons[name] = str(error)
-        contenders.append(resolve("default"))  # one for all factors, as it comes with the package
-        report = bench(study, contenders, test.open(), [factor], study.effort.network_crops)
+        entries.append(resolve("default"))  # one for all factors, as it comes with the package
+        report = bench(study, entries, test.open(), [factor], study.effort.network_crops)
         parts.append(_with_failures(report, reasons, factor))
     return joined(parts)
 
 
 def _with_failures(report: Report, reasons: dict[str, str], factor: int) -> Report:
-    """The report with rows for networks that there are not at this factor."""
+    """The report with rows for networks that do not exist at this factor."""
     absent = [Contender(name, name, resolve(BICUBIC).method) for name in reasons]
     runs = {(name, factor): Runs(failure=reason) for name, reason in reasons.items()}
     return replace(report, contenders=[*report.contenders, *absent], runs=report.runs | runs)
 
 
 def joined(reports: Sequence[Report]) -> Report:
-    """Reports on the same problems as one: rows of one method are put together, also of those that cannot be had."""
-    contenders: dict[str, Contender] = {}
+    """Join reports on the same problems: one row for each method, with its failures."""
+    entries: dict[str, Contender] = {}
     runs: dict[tuple[str, int], Runs] = {}
     for report in reports:
-        for contender in report.contenders:
-            label = _label(contender, contenders)
-            contenders.setdefault(label, contender)
+        for entry in report.contenders:
+            label = _label(entry, entries)
+            entries.setdefault(label, entry)
             for factor in report.factors:
-                runs.setdefault((label, factor), report.runs[contender.label, factor])
+                runs.setdefault((label, factor), report.runs[entry.label, factor])
     factors = sorted({factor for report in reports for factor in report.factors})
-    for label in contenders:
+    for label in entries:
         for factor in factors:
             runs.setdefault((label, factor), Runs(failure=NOT_RUN))
-    return replace(reports[0], contenders=list(contenders.values()), factors=factors, runs=runs)
+    return replace(reports[0], contenders=list(entries.values()), factors=factors, runs=runs)
 
 
-def _label(contender: Contender, known: dict[str, Contender]) -> str:
-    """Of the row that a method belongs to: one that cannot be had at a factor to that of the others."""
-    same = [label for label, other in known.items() if other.name == contender.name != BICUBIC]
-    return same[0] if same and contender.label == contender.name else contender.label
+def _label(entry: Contender, known: dict[str, Contender]) -> str:
+    """Label of the row of a method: a failure at one factor belongs to the row of the other factors."""
+    same = [label for label, other in known.items() if other.name == entry.name != BICUBIC]
+    return same[0] if same and entry.label == entry.name else entry.label
 
 
 def main_tables(report: Report) -> list[Table]:
-    """For a page: errors beside the paper's where these are shown, and shares of bicubic's."""
+    """Tables for a page: errors, with the paper's where available, and shares of bicubic's."""
     return [with_gaps(table, report) for table in (*(published(report) or [errors(report)]), shares(report))]
 
 
@@ -110,17 +110,17 @@ def with_gaps(table: Table, report: Report) -> Table:
 
 
 def missed(reports: Sequence[Report]) -> list[str]:
-    """What failed and why, each once; what the setting leaves out is no failure."""
-    said = (text for report in reports for text in report.failures if not text.endswith(NOT_RUN))
-    return list(dict.fromkeys(said))
+    """Failures and their reasons, each once, without methods that the setting leaves out."""
+    failures = (text for report in reports for text in report.failures if not text.endswith(NOT_RUN))
+    return list(dict.fromkeys(failures))
 
 
 def drawable(report: Report) -> tuple[Report, str]:
-    """The report without methods that would hide all others in a figure, and a sentence that names them."""
+    """The report without methods whose errors exceed the scale of a figure, and a sentence that names them."""
     plain = {factor: report.scores(BICUBIC, factor) for factor in report.factors}
 
-    def off(contender: Contender) -> bool:
-        found = {factor: report.scores(contender.label, factor) for factor in report.factors}
+    def off(entry: Contender) -> bool:
+        found = {factor: report.scores(entry.label, factor) for factor in report.factors}
         return any(s.rmse > OFF_SCALE * p.rmse for f, s in found.items() if s and (p := plain[f]))
 
     hidden = [c.label for c in report.contenders if off(c)]

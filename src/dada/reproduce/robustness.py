@@ -1,4 +1,4 @@
-"""`guide-shift` and `noise`: what is left when guide or source are not as good as in every benchmark."""
+"""`guide-shift` and `noise`: errors with a shifted guide and with a noisy source."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from torch import Tensor
 
 from dada.baselines.dada_free import DadaFree
 from dada.datasets import Dataset, Pair
-from dada.datasets.pair import Over
+from dada.datasets.pair import Derived
 from dada.datasets.sensor import noisy_source
 from dada.diffusion import coefficients, equilibrium
 from dada.evaluation.bench import Report
 from dada.evaluation.contenders import BICUBIC, Contender, resolve, resolve_all
 from dada.evaluation.tables import Table, cells
 from dada.learning_free import KAPPA, standardise
+from dada.reproduce.ablation import share
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import lines, sheet
 from dada.reproduce.reports import all_rows, bench, described
@@ -32,8 +33,8 @@ WEIGHTS = (10.0, 1.0, 0.1)
 
 
 @dataclass(frozen=True)
-class Shifted(Over):
-    """A data set whose guides lie some pixels to the right of where they should be."""
+class Shifted(Derived):
+    """A data set whose guides are shifted to the right by some pixels."""
 
     dataset: Dataset
     pixels: float
@@ -44,7 +45,7 @@ class Shifted(Over):
 
 
 def shift(guide: np.ndarray, pixels: float) -> np.ndarray:
-    """Move (H, W, C) to the right, by parts of a pixel too; what comes in at the left is mirrored."""
+    """Shift (H, W, C) to the right by a number of pixels, also a fraction; the border is mirrored."""
     move = np.array([[1, 0, pixels], [0, 1, 0]], np.float64)
     size = guide.shape[1], guide.shape[0]
     moved = cv2.warpAffine(guide, move, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
@@ -54,32 +55,34 @@ def shift(guide: np.ndarray, pixels: float) -> np.ndarray:
 def guide_shift(study: Study) -> Findings:
     """Error against misregistration of the guide."""
     dataset = study.first().open()
-    contenders = resolve_all(SHIFTED_METHODS)
-    reports = [bench(study, contenders, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
+    entries = resolve_all(SHIFTED_METHODS)
+    reports = [bench(study, entries, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
     rows = [{"shift px": s, **row} for s, report in zip(SHIFTS, reports, strict=True) for row in all_rows([report])]
-    names = [c.label for c in contenders if c.label != BICUBIC]
-    share = {n: [_share(report, n) for report in reports] for n in names}
+    names = [c.label for c in entries if c.label != BICUBIC]
+    shares = {n: [share(report, n) for report in reports] for n in names}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
-    lines(axes, {n: (SHIFTS, v) for n, v in share.items()}, x="shift of the guide (pixels of the target)",
+    lines(axes, {n: (SHIFTS, v) for n, v in shares.items()}, x="shift of the guide (pixels of the target)",
           y="share of bicubic's MSE")  # fmt: skip
     axes.axhline(1, color="0.5", linewidth=1, linestyle=":")
-    best = min(names, key=lambda n: share[n][0])
-    worse = next((s for s, v in zip(SHIFTS, share[best], strict=True) if v > 1), None)
-    says = [
-        f"{best} leaves {share[best][0]:.2f} of bicubic's MSE with a guide in its place, "
-        f"{share[best][SHIFTS.index(1.0)]:.2f} with one that is a pixel off, {share[best][-1]:.2f} at {SHIFTS[-1]:g}.",
-        f"From {worse:g} pixels on it does worse than not using the guide at all."
+    best = min(names, key=lambda n: shares[n][0])
+    worse = next((s for s, v in zip(SHIFTS, shares[best], strict=True) if v > 1), None)
+    summary = [
+        f"{best} leaves {shares[best][0]:.2f} of bicubic's MSE with an exact guide, "
+        f"{shares[best][SHIFTS.index(1.0)]:.2f} with one a pixel off, {shares[best][-1]:.2f} at {SHIFTS[-1]:g}.",
+        f"From {worse:g} pixels on it is worse than bicubic, which uses no guide."
         if worse is not None
-        else "Even then the guide is worth more than none.",
+        else "At every shift it is better than bicubic, which uses no guide.",
     ]
     table = Table(
         f"{reports[0].dataset}, {reports[0].protocol.describe(reports[0].count)}: share of bicubic's MSE at x{FACTOR}",
         ["method", *(f"{s:g} px" for s in SHIFTS)],
-        _transposed(names, [cells([(share[n][i],) for n in names]) for i in range(len(SHIFTS))]),
-        "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which knows no guide.",
+        _transposed(names, [cells([(shares[n][i],) for n in names]) for i in range(len(SHIFTS))]),
+        "Shift of the guide against the depth, to the right. Below 1 is better than bicubic, which uses no guide.",
     )
-    caption = f"What is left of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
-    return Findings(says, described(reports[:1]), rows, figure, caption, [table], {"factor": FACTOR, "shifts": SHIFTS})
+    caption = f"Share of bicubic's MSE when the guide is shifted, at x{FACTOR}; dotted: bicubic itself."
+    return Findings(
+        summary, described(reports[:1]), rows, figure, caption, [table], {"factor": FACTOR, "shifts": SHIFTS}
+    )
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Noisy:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"{self.method.name}, noise {self.amount:g}"
 
     def __call__(self, sample: Sample) -> Tensor:
@@ -132,17 +135,17 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Soft:
-    """Learning-free DADA that is drawn towards the measurement instead of bound to it.
+    """Learning-free DADA with soft measurements, which the result need not match exactly.
 
     Attributes:
-        weight: how firmly, in units of a coefficient.
+        weight: of the measurements, in units of a coefficient.
     """
 
     weight: float
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"soft, weight {self.weight:g}"
 
     def __call__(self, sample: Sample) -> Tensor:
@@ -160,8 +163,8 @@ def noise(study: Study) -> Findings:
     shipped = Renamed(resolve("default").method, "hard, learned")
     methods: list[Method] = [Start(), replace(DadaFree(), name="hard"), shipped, *(Soft(w) for w in WEIGHTS)]
     every = [Noisy(method, amount) for method in methods for amount in NOISES]
-    contenders = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
-    report = bench(study, contenders, dataset, [FACTOR], study.effort.probes)
+    entries = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
+    report = bench(study, entries, dataset, [FACTOR], study.effort.probes)
     levels = [a * dataset.unit / 10 for a in NOISES]  # cm, at a depth of one unit
     curves = {m.name: [_rmse(report, Noisy(m, a)) for a in NOISES] for m in methods}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
@@ -175,22 +178,17 @@ def noise(study: Study) -> Findings:
         _transposed(list(curves), [cells([(v[i],) for v in curves.values()]) for i in range(len(NOISES))]),
         "Columns: deviation of the noise at a depth of one unit; it grows with the square of the depth, as in "
         "triangulation. Hard: averaged down, the result is the noisy source (learning-free DADA; the learned default). "
-        "Soft: it is drawn towards it.",
+        "Soft: it may differ from it, by its weight.",
     )
     rows: list[Row] = all_rows([report])
-    says = [
+    summary = [
         f"Without noise {best[0]} agreement is best; at {levels[-1]:.2g} cm {best[-1]} is, with {gain:.0%} less RMSE "
         "than hard agreement.",
         "Which weight is best depends on the noise: state it where it is known (`--confidence` of `dada upsample`).",
     ]
     caption = f"Error of learning-free DADA, and of the learned default, at x{FACTOR} when the source is noisy."
     settings = {"factor": FACTOR, "noise, in units of the data set": NOISES, "weights": WEIGHTS}
-    return Findings(says, described([report]), rows, figure, caption, [table], settings)
-
-
-def _share(report: Report, label: str) -> float:
-    mine, plain = report.scores(label, FACTOR), report.scores(BICUBIC, FACTOR)
-    return mine.mse / plain.mse if mine and plain else float("nan")
+    return Findings(summary, described([report]), rows, figure, caption, [table], settings)
 
 
 def _rmse(report: Report, method: Method) -> float:

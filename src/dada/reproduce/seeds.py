@@ -1,4 +1,4 @@
-"""`seeds`: the same training several times, from other random numbers."""
+"""`seeds`: the same training with several seeds."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def seeds(study: Study) -> Findings:
     axes.set_xticks(range(len(values)), list(scores))
     axes.set_ylim(0, 1.15 * max([v for v in values if v == v], default=1.0))
     finish(axes, x="", y=f"MSE ({report.unit}²)", title=f"x{FACTOR}")
-    says = [
+    summary = [
         f"The MSE over {len(values)} seeds is {number(average)} ± {number(deviation)} {report.unit}², a deviation of "
         f"{deviation / average:.1%}" + (f" (the paper: {_relative(printed):.1%})." if printed else "."),
-        f"Trained so: {about_ablation(study)}.",
+        f"Training: {about_ablation(study)}.",
     ]
     caption = "Error of each training; the band is mean ± standard deviation."
     settings = {"training": about_ablation(study), "seeds": list(range(study.effort.seeds))}
-    return Findings(says, described([report]), all_rows([report]), figure, caption, [table], settings)
+    return Findings(summary, described([report]), all_rows([report]), figure, caption, [table], settings)
 
 
 def _relative(printed: dict[str, dict[str, dict[str, float]]]) -> float:

@@ -1,4 +1,4 @@
-"""`figure-1d` and `figure-adjustment`: the two steps on signals small enough to follow by eye."""
+"""`figure-1d` and `figure-adjustment`: diffusion and adjustment on small signals."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def signal(study: Study) -> Findings:
         for i in range(LENGTH)
     ]
     return Findings(
-        says=[
+        summary=[
             f"The mean error falls from {nearest:.3f} m (each measurement repeated) to {end:.3f} m at the equilibrium, "
-            f"{1 - end / nearest:.0%} less, and both edges of depth stand at a pixel of the guide's edges.",
+            f"{1 - end / nearest:.0%} less, and both depth edges are within a pixel of the guide's edges.",
             "The stripes of the guide on the left, which are texture and no edge of depth, leave a ripple of "
-            "centimetres: diffusion is slower across them, but the measurements on both sides say the same.",
+            "centimetres: diffusion is slower across them, but the measurements on both sides agree.",
         ],
         protocol="none; a signal made here, 96 pixels, 8 measurements, each the mean of 12 pixels",
         rows=rows,
@@ -86,7 +86,7 @@ def adjustment_example(study: Study) -> Findings:
     left = float((constraint.down(adjusted) - source[:, 0]).abs().max())
     moved = float((means - source[:, 0]).abs().max())
     return Findings(
-        says=[
+        summary=[
             f"Diffusion moved the means of the blocks away from the source, by up to {moved:.2f}; after the adjustment "
             f"they differ by {left:.0e}: rounding.",
             "Within a block the adjustment keeps all proportions: each block is multiplied by one number.",

@@ -1,4 +1,4 @@
-"""`speed`: how near the loop and the equilibrium's solver come to the end of the loop, against the time they take."""
+"""`speed`: distance from the equilibrium against time, for the loop and for the solver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXACT = 1e-9
 
 
 def speed(study: Study) -> Findings:
-    """The headline: time to a given distance from the equilibrium."""
+    """Time to a given distance from the equilibrium."""
     rows: list[Row] = []
     with single_thread():
         for factor in FACTORS:
@@ -100,7 +100,7 @@ def _means(rows: list[Row]) -> list[Row]:
 
 
 def _default(means: list[Row], factor: int, how: str) -> Row:
-    """What is run in practice: the paper's steps, or the nearest there is, and the default tolerance."""
+    """The default setting: the paper's steps, or the nearest measured number, and the default tolerance."""
     wanted = STEPS if how == "loop" else TOLERANCE
     mine = [r for r in means if r["factor"] == factor and r["how"] == how]
     return min(mine, key=lambda r: abs(r["setting"] - wanted))
@@ -121,7 +121,7 @@ def _sentence(means: list[Row], factor: int) -> str:
     return (
         f"x{factor}: the solver at its default takes {solved['seconds']:.3f} s, "
         f"{loop['seconds'] / solved['seconds']:.0f} times less than {loop['setting']:.0f} steps of the loop "
-        f"({loop['seconds']:.2f} s). Left to the equilibrium: {near}% of the range, and {far}% after the steps."
+        f"({loop['seconds']:.2f} s). Distance from the equilibrium: {near}% of the range, and {far}% after the steps."
     )
 
 

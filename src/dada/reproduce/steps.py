@@ -1,4 +1,4 @@
-"""`ablation-steps`: error and time against the number of steps at test time, and the equilibrium they lead to."""
+"""`ablation-steps`: error and time against the number of steps at test time, and at the equilibrium."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Looped:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return f"dada, {self.steps} steps" if self.steps else "dada, equilibrium"
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W]; see `dada.sample.Method`."""
         with torch.no_grad():
-            if not self.steps:
-                return self.network(sample, method="equilibrium")
-            return self.network(sample, method="iterate", n_pre=self.steps)
+            how = "iterate" if self.steps else "equilibrium"
+            images: Tensor = self.network(sample, method=how, n_pre=self.steps or None)
+        return images
 
 
 def steps(study: Study) -> Findings:
@@ -56,7 +56,7 @@ def steps(study: Study) -> Findings:
             [str(n) if n else "equilibrium", *(_cell(report, rivals[name][n]) for name in rivals)]
             for n in (*study.effort.loop_steps, 0)
         ],
-        "Seconds for one crop on a CPU; the loop is compiled. The paper stops at 8000, seeing little further gain.",
+        "Seconds for one crop on a CPU; the loop is compiled. The paper stops at 8000, with little further gain.",
     )
     figure, (left, right) = sheet(2)
     across = list(study.effort.loop_steps)
@@ -95,14 +95,14 @@ def _sentence(report: Report, name: str, rows: dict[int, Contender], across: lis
     )
 
 
-def _mse(report: Report, contender: Contender) -> float:
-    scores = report.scores(contender.label, FACTOR)
+def _mse(report: Report, entry: Contender) -> float:
+    scores = report.scores(entry.label, FACTOR)
     return scores.mse if scores else float("nan")
 
 
-def _seconds(report: Report, contender: Contender) -> float:
-    return report.runs[contender.label, FACTOR].seconds or float("nan")
+def _seconds(report: Report, entry: Contender) -> float:
+    return report.runs[entry.label, FACTOR].seconds or float("nan")
 
 
-def _cell(report: Report, contender: Contender) -> str:
-    return f"{number(_mse(report, contender))} / {_seconds(report, contender):.3f}"
+def _cell(report: Report, entry: Contender) -> str:
+    return f"{number(_mse(report, entry))} / {_seconds(report, entry):.3f}"

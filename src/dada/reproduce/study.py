@@ -1,4 +1,4 @@
-"""What every experiment is given: data, effort, and places where results survive a kill."""
+"""The input of every experiment: data, effort, and folders in which results of interrupted runs are kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dada.sample import Sample
 
 @dataclass
 class Study:
-    """One experiment at work.
+    """One run of an experiment.
 
     Attributes:
         name: of the experiment.
@@ -29,8 +29,8 @@ class Study:
         effort: how much to do.
         data: folder of data sets; None for none.
         weights: folder of released weights, METHOD/FILE with the factor in the file's name; None for none.
-        fresh: whether to measure again what is already measured.
-        say: told what is being done, with the share that is done if that is known.
+        fresh: whether to repeat finished measurements.
+        say: called with a line of progress and the finished share, None if unknown.
     """
 
     name: str
@@ -63,16 +63,16 @@ class Study:
 
     @property
     def absent(self) -> list[Absent]:
-        """The paper's data sets that are not there."""
+        """The missing data sets of the paper."""
         return self._found[1]
 
     def sets(self) -> list[TestSet]:
-        """All that can be measured on; the page names them."""
+        """All available data sets; the page names them."""
         self.used = self._found[0]
         return self.used
 
     def first(self) -> TestSet:
-        """The one for experiments on a single data set: Middlebury, as in the paper, or what there is."""
+        """The data set for experiments on a single one: Middlebury, as in the paper, or the first available."""
         self.used = self._found[0][:1]
         return self.used[0]
 
@@ -84,12 +84,12 @@ class Study:
                 yield self.protocol.sample(part, factor, dataset.unit)
 
     def remember(self, module: str, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return what a measurement gave, from before if it is there.
+        """Return the result of a measurement, from disk if it was made before.
 
         Args:
-            module: whose code, with all that it imports, must be the same.
-            key: all that the result depends on beside the code.
-            compute: measures; gives something that JSON can hold.
+            module: whose code, with all its imports, must be unchanged.
+            key: everything else that the result depends on.
+            compute: makes the measurement; returns a value that JSON can represent.
         """
         digest = fingerprint(self.name, key, code_fingerprint(module))
         path = self.folder / "measured" / f"{digest}.json"

@@ -39,15 +39,15 @@ def learning_free(study: Study) -> Findings:
     """Table 2."""
     reports = [learning_free_report(study, test, study.effort.crops) for test in study.sets()]
     files = _write(study, reports)
-    says = [_least(report, "dada-free") for report in reports]
+    summary = [_least(report, "dada-free") for report in reports]
     few = study.effort.pixt_iterations
     if few < PIXT_ITERATIONS:
-        says.append(
-            f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations for lack of time: pass over its row."
+        summary.append(
+            f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations to save time: ignore its row."
         )
     settings = {"PixTransform": f"{few} iterations (the paper: {PIXT_ITERATIONS})"}
     return Findings(
-        says, described(reports), all_rows(reports), *_drawn(reports[0]),
+        summary, described(reports), all_rows(reports), *_drawn(reports[0]),
         [table for report in reports for table in main_tables(report)], settings, files,
     )  # fmt: skip
 
@@ -56,11 +56,11 @@ def learned(study: Study) -> Findings:
     """Table 1."""
     reports = [network_report(study, test) for test in study.sets()]
     files = _write(study, reports)
-    says = [f"The networks here are trained so: {about_training(study)}."] if study.effort.brief else []
-    says += [_least(report, next(c.label for c in report.contenders if c.name == "dada")) for report in reports]
-    says += missed(reports)
+    summary = [f"The networks here are trained as follows: {about_training(study)}."] if study.effort.brief else []
+    summary += [_least(report, next(c.label for c in report.contenders if c.name == "dada")) for report in reports]
+    summary += missed(reports)
     return Findings(
-        says, described(reports), all_rows(reports), *_drawn(reports[0]),
+        summary, described(reports), all_rows(reports), *_drawn(reports[0]),
         [table for report in reports for table in main_tables(report)], {"training": about_training(study)}, files,
     )  # fmt: skip
 
@@ -87,7 +87,7 @@ def runtime(study: Study) -> Findings:
         "bicubic interpolation are made before and not counted.",
     )
     first, last = (fastest["dada-free", report.factors[i]] or float("nan") for i in (0, -1))
-    says = [
+    summary = [
         f"Learning-free DADA takes {first:.2g} s at x{report.factors[0]} and {last:.2g} s at x{report.factors[-1]}: "
         "the equilibrium, on a CPU.",
         f"The paper, in batches of 32 on an RTX 3090: DADA {_quoted('dada')}; LGR {_quoted('lgr')}; feed-forward "
@@ -95,7 +95,7 @@ def runtime(study: Study) -> Findings:
     ]
     caption = "Seconds of a call for one crop, on the CPU at hand, against the factor."
     settings = {"networks": about_training(study)}
-    return Findings(says, described([report]), all_rows([report]), figure, caption, [table], settings)
+    return Findings(summary, described([report]), all_rows([report]), figure, caption, [table], settings)
 
 
 def _fastest(runs: Runs) -> float | None:
@@ -121,15 +121,15 @@ def metrics(study: Study) -> Findings:
     for axes, report in zip(panels, reports, strict=True):
         _bars(axes, report, factor)
     limits = THRESHOLDS
-    says = [
+    summary = [
         f"The paper prints value and edge errors after He et al. (2021), who give no formula. Here a value is wrong if "
         f"it is off by more than {limits.value:.0%}, a pixel at a jump if it is off by more than {limits.edge:g} "
         "standard deviations of the data set: this project's definitions. Only MAPE compares.",
-        f"Trained so: {about_training(study)}.",
+        f"Training: {about_training(study)}.",
     ]
     caption = f"Share of pixels at a jump of the true depth that are wrong (edge error), at x{factor}."
     settings = {"networks": about_training(study)}
-    return Findings(says, described(reports), rows, figure, caption, tables, settings)
+    return Findings(summary, described(reports), rows, figure, caption, tables, settings)
 
 
 def _printed(report: Report) -> list[Table]:
@@ -164,7 +164,7 @@ def _write(study: Study, reports: list[Report]) -> dict[str, str]:
 
 
 def _least(report: Report, label: str) -> str:
-    """A sentence: what the method leaves of bicubic's MSE, and where it stands."""
+    """A sentence: the method's share of bicubic's MSE, and its rank."""
     parts = []
     for factor in report.factors:
         found = {c.label: report.scores(c.label, factor) for c in report.contenders}

@@ -102,10 +102,10 @@ def with_network(config: TrainConfig, **changes: Any) -> TrainConfig:
 
 
 def trained(study: Study, config: TrainConfig) -> Path:
-    """Train, or go on, or take what is already trained; return the weights.
+    """Train, resume a training or reuse a finished one; return the weights.
 
     Raises:
-        KeyboardInterrupt: the training was asked to stop; it goes on the next time.
+        KeyboardInterrupt: the training was interrupted; the next call resumes it.
     """
     from dada.training import train
 
@@ -123,13 +123,13 @@ def trained(study: Study, config: TrainConfig) -> Path:
 
 
 def _complete(folder: Path, steps: int) -> bool:
-    """Whether a training has come to its end: the last checkpoint says so."""
+    """Whether a training is complete, by its last checkpoint."""
     import torch
 
     try:
         state = torch.load(folder / "last.pt", map_location="cpu", weights_only=True)
         return int(state["progress"]["step"]) >= steps and (folder / "best.safetensors").exists()
-    except Exception:  # absent or damaged: the training itself says what is wrong
+    except Exception:  # missing or damaged: the training reports the reason
         return False
 
 
@@ -160,30 +160,38 @@ def load_trained(study: Study, config: TrainConfig, label: str) -> Contender:
 
 
 def released_weights(folder: Path | None, method: str, factor: int) -> Path | None:
-    """The file METHOD/... whose name tells the factor, as MSGNet_x8.caffemodel or FDKN_8x; None if there is none."""
+    """The file METHOD/... whose name contains the factor, as MSGNet_x8.caffemodel or FDKN_8x; None if there is none."""
     if folder is None or not (folder / method).is_dir():
         return None
-    told = re.compile(rf"(?<![0-9])(x{factor}(?![0-9])|{factor}x)", re.IGNORECASE)
-    return next((path for path in sorted((folder / method).iterdir()) if told.search(path.stem)), None)
+    pattern = re.compile(rf"(?<![0-9])(x{factor}(?![0-9])|{factor}x)", re.IGNORECASE)
+    return next((path for path in sorted((folder / method).iterdir()) if pattern.search(path.stem)), None)
+
+
+def about(study: Study, data: str, steps: str, scenes: str = "painted scenes", more: str = "", note: str = "") -> str:
+    """A description of trainings, for the pages.
+
+    Args:
+        study: whose effort decides between the paper's trainings and brief ones.
+        data: of the paper's trainings.
+        steps: of brief trainings, such as "60 steps"; the other arguments are of brief ones, too.
+        scenes: that they train on.
+        more: further settings, each after a comma.
+        note: what their errors cannot show, after a colon.
+    """
+    if not study.effort.brief:
+        return f"the paper's, on {data}"
+    side = study.effort.train_crop
+    return f"{steps} on {scenes}, crops of {side} x {side}{more}; not the paper's training{note}"
 
 
 def about_dada(study: Study) -> str:
-    """What pages say of DADA's weights, where it is the only network."""
+    """A description of DADA's weights, for pages on DADA alone."""
     effort = study.effort
-    if not effort.brief:
-        return "the paper's, on Middlebury"
-    return (
-        f"{effort.train_steps} steps on painted scenes, crops of {effort.train_crop} x {effort.train_crop}, extractor "
-        f"{effort.extractor}; not the paper's training"
-    )
+    return about(study, "Middlebury", f"{effort.train_steps} steps", more=f", extractor {effort.extractor}")
 
 
 def about_training(study: Study) -> str:
-    """What pages say of the weights of all networks."""
-    effort = study.effort
-    if not effort.brief:
-        return "the paper's, on the training part of each data set"
-    return (
-        f"{effort.train_steps} steps (DKN, PMBA: {effort.slow_steps}) on painted scenes, crops of {effort.train_crop} "
-        f"x {effort.train_crop}; not the paper's training: the order of the networks here means nothing"
-    )
+    """A description of the weights of all networks, for the pages."""
+    steps = f"{study.effort.train_steps} steps (DKN, PMBA: {study.effort.slow_steps})"
+    note = ": the order of the networks here means nothing"
+    return about(study, "the training part of each data set", steps, note=note)

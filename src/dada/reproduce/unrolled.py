@@ -19,7 +19,7 @@ PRE, GRAD = 8000, 1024  # the paper's
 
 
 def with_gradient(study: Study) -> Findings:
-    """Figure 6a: N_grad, error and memory; the implicit gradient as what it tends to."""
+    """Figure 6a: error and memory against N_grad; the implicit gradient as its limit."""
     test, counts = study.first(), study.effort.grad_steps
     base = training(study, "dada", FACTOR, test.title, ablation=True)
     pre = min(PRE, max(study.effort.pre_steps))
@@ -43,13 +43,13 @@ def with_gradient(study: Study) -> Findings:
         "How far the process grew in one step, forward and backward, in the second of two steps. The paper, 8 crops of "
         f"256 x 256 on a GPU: {printed['32']} GB for N_grad = 32, {printed['1024']} GB for 1024.",
     )
-    says = [
+    summary = [
         f"A step with N_grad = {counts[-1]} takes {used[-1]:.0f} MB, the implicit gradient "
         f"{memory[IMPLICIT] / 1e6:.0f} MB.",
-        f"Trained so: {about_ablation(study)}.",
+        f"Training: {about_ablation(study)}.",
     ]
     return Findings(
-        says, described([report]), [*all_rows([report]), *({"variant": n, "bytes": m} for n, m in memory.items())],
+        summary, described([report]), [*all_rows([report]), *({"variant": n, "bytes": m} for n, m in memory.items())],
         figure, "Error after training with N_grad steps of the loop, and memory of a step; dashed: implicit gradient.",
         [beside(report, {}, reasons, "The paper shows its errors as a curve, without numbers."), table],
         {"training": about_ablation(study), "largest N_pre": pre},
@@ -67,18 +67,18 @@ def without_gradient(study: Study) -> Findings:
     report, reasons = variants(study, trainings)
     figure, (axes,) = sheet(1, 1, (5.4, 3.6))
     shares = [share(report, f"N_pre = {n}") for n in counts]
-    lines(axes, {"unrolled": (counts, shares)}, x="largest N_pre (drawn anew for each batch)",
+    lines(axes, {"unrolled": (counts, shares)}, x="largest N_pre (drawn for each batch)",
           y="share of bicubic's MSE")  # fmt: skip
     axes.set_xscale("symlog", linthresh=max(counts[1], 1))
     asymptote(axes, share(report, IMPLICIT), IMPLICIT)
-    says = [
+    summary = [
         f"Without any step before, {shares[0]:.2f} of bicubic's MSE is left; with up to {counts[-1]}, {shares[-1]:.2f}"
         f"; with the implicit gradient, {share(report, IMPLICIT):.2f}.",
-        "The paper sees little further gain after N_pre = 8000.",
-        f"Trained so: {about_ablation(study)}.",
+        "The paper reports little further gain after N_pre = 8000.",
+        f"Training: {about_ablation(study)}.",
     ]
     return Findings(
-        says, described([report]), all_rows([report]), figure,
+        summary, described([report]), all_rows([report]), figure,
         "Error after training with up to N_pre steps of the loop before those with gradient; dashed: implicit.",
         [beside(report, {}, reasons, "The paper shows its errors as a curve, without numbers.")],
         {"training": about_ablation(study), "N_grad": grad},

@@ -20,7 +20,7 @@ from dada.reproduce.study import Study
 
 FRAMES = 24
 LAST = 9024
-MILLISECONDS, HOLD = 180, 1800  # of a frame, of the last one
+MILLISECONDS, LAST_MILLISECONDS = 180, 1800  # each frame is shown this long, and the last one
 SIDE = 3.0  # inches of a panel
 
 
@@ -54,7 +54,7 @@ def video(study: Study) -> Findings:
          {str(n) for n in shown} | {"equilibrium"}],
         "Step 0 is the bicubic image, adjusted to the source. Distance: root mean square.",
     )  # fmt: skip
-    says = [
+    summary = [
         f"The RMSE falls from {number(rows[0]['rmse'])} to {number(rows[-2]['rmse'])} {unit} in {LAST} steps; the "
         f"equilibrium has {number(rows[-1]['rmse'])} {unit}.",
         "[video.gif](video.gif) shows the image and its error over the steps, which grow geometrically.",
@@ -63,7 +63,7 @@ def video(study: Study) -> Findings:
     protocol = f"none; one crop, coefficients of learning-free DADA, x{factor} as in the paper's videos"
     files: dict[str, str] = {"video.gif": "the animation"}
     figure = pictures.error_map(errors, unit)
-    return Findings(says, protocol, rows, figure, caption, [table], {"frames": len(moments), "steps": LAST}, files)
+    return Findings(summary, protocol, rows, figure, caption, [table], {"frames": len(moments), "steps": LAST}, files)
 
 
 def _row(step: str, image: np.ndarray, truth: np.ndarray, end: np.ndarray) -> Row:
@@ -98,6 +98,6 @@ def _animate(path: Path, images: dict[int, np.ndarray], truth: np.ndarray, unit:
         figure.canvas.draw()
         pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
         frames.append(Image.fromarray(np.ascontiguousarray(pixels)).quantize(128))
-    durations = [MILLISECONDS] * (len(frames) - 1) + [HOLD]
+    durations = [MILLISECONDS] * (len(frames) - 1) + [LAST_MILLISECONDS]
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)

@@ -5,9 +5,9 @@ without a depth edge (poster, rug, wallpaper, shadows); depth edges without a ch
 and a ball the colour of the wall behind them, a wooden box on a wooden table). Lengths are metres, x right,
 y up, z into the room.
 
-Each shape answers four questions: where a ray meets it (`hit`), its normal there, how far a shadow ray passes
-from its silhouette (`gap`: negative inside, so that a penumbra needs no sampling of the lamp) and which box
-bounds it (`corners`: a shape is cast only where it can be seen).
+Each shape has four methods: the intersection with a ray (`hit`), its `normal` there, the distance of a shadow ray
+from its silhouette (`gap`: negative inside, so that a penumbra needs no sampling of the lamp) and the corners of
+its bounding box (`corners`: a shape is cast only within its projection).
 """
 
 from __future__ import annotations

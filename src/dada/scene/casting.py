@@ -1,4 +1,4 @@
-"""The camera: which piece each ray meets, and what light comes back along it."""
+"""The camera: which piece each ray hits, and the light that is reflected along it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class View(NamedTuple):
 
 @cache
 def _extent(shape: Shape) -> Array:
-    """Least and greatest x and y, [2, 2], at which the shape can be seen in the image plane."""
+    """Smallest and largest x and y, [2, 2], of the shape's projection onto the image plane."""
     x, y, z = CAMERA @ (shape.corners() - EYE[:, None])
     if z.min() < 0.05:  # reaches behind the eye
         return np.array([[-np.inf, np.inf]] * 2)
@@ -95,7 +95,7 @@ def _ball(*shapes: Shape) -> tuple[Array, float]:
 
 
 def _near(ball: tuple[Array, float], points: Array, rays: Array, softness: float) -> NDArray[np.intp]:
-    """Indices of the shadow rays whose widening cones meet the ball."""
+    """Indices of the shadow rays whose widening cones intersect the ball."""
     middle, radius = ball
     to_middle = middle.astype(points.dtype)[:, None] - points
     ahead = _dot(to_middle, rays)
@@ -104,7 +104,8 @@ def _near(ball: tuple[Array, float], points: Array, rays: Array, softness: float
 
 
 def _dot(a: Array, b: Array) -> Array:
-    return np.einsum("ij,ij->j", a, b)
+    product: Array = np.einsum("ij,ij->j", a, b)
+    return product
 
 
 def _unit(vectors: Array) -> Array:
@@ -112,9 +113,9 @@ def _unit(vectors: Array) -> Array:
 
 
 def _representatives(which: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rays whose shadows are worked out, and for each ray the place of its own among them.
+    """Return the rays whose shadows are computed, and for each ray the index of its representative among them.
 
-    Shadows are smooth: where the rays of a pixel all see one piece, the first of them stands for all.
+    Shadows are smooth: where all rays of a pixel hit one piece, the first of them represents all.
     """
     n = SUPERSAMPLING
     rows, columns = which.shape
@@ -122,12 +123,12 @@ def _representatives(which: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray
     same = (which == which.ravel()[first]).reshape(rows // n, n, columns // n, n).all((1, 3))
     own = np.arange(which.size)
     owner = np.where(same.repeat(n, 0).repeat(n, 1).ravel(), first.ravel(), own)
-    stands = owner == own
-    return np.flatnonzero(stands), (np.cumsum(stands) - 1)[owner]
+    chosen = owner == own
+    return np.flatnonzero(chosen), (np.cumsum(chosen) - 1)[owner]
 
 
 class Surface(NamedTuple):
-    """What n rays see."""
+    """The surface points that n rays hit."""
 
     which: NDArray[np.intp]  # [n] index of the piece
     points: Array  # [3, n]
@@ -153,14 +154,14 @@ def _surface(room: Room, view: View, depth: Array, which: NDArray[np.intp]) -> S
 
 
 def shade(room: Room, view: View) -> Array:
-    """Linear RGB [3, rows, columns] of what each ray sees."""
+    """Linear RGB along each ray, [3, rows, columns]."""
     depth, which_grid = cast(room, view)
     which, points, normal, colour, gloss, glow = _surface(room, view, depth, which_grid)
     looking = -_unit(view.rays.reshape(3, -1))
 
     corners = [smooth_step(-0.25, 0.5, d) for d in (points[1], BACK - points[2], points[0] - LEFT)]
     ambient = 0.19 * (1 + 0.35 * normal[1]) * corners[0] * corners[1] * corners[2]
-    total = colour * ambient * np.array([0.95, 1.0, 1.08], np.float32)[:, None]
+    total: Array = colour * ambient * np.array([0.95, 1.0, 1.08], np.float32)[:, None]
     chosen, place = _representatives(which_grid)
     glossy = np.flatnonzero(gloss)
     for light in (SUN, CEILING):

@@ -1,4 +1,4 @@
-"""The furnished room: which pieces stand where."""
+"""The furniture of the room and its positions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def _yaw(degrees: float) -> Array:
-    """Frame (rows: local axes) turned about the vertical."""
+    """Frame (rows: local axes) rotated about the vertical."""
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
@@ -67,7 +67,7 @@ METAL = plain(60, 60, 64)
 
 
 class Room(NamedTuple):
-    """All pieces, and the groups that stand together (their shadows are looked for together)."""
+    """All pieces, and the groups of neighbouring ones, whose shadows are computed together."""
 
     pieces: list[Piece]
     groups: list[range]
@@ -101,17 +101,17 @@ def furnish() -> Room:
 
 
 def _table() -> list[Piece]:
-    turn = _yaw(-9)
+    frame = _yaw(-9)
     middle = xyz(0.5, 0, 1.35)
 
     def place(x: float, y: float, z: float) -> Array:
-        return middle + turn.T @ xyz(x, y, z)
+        return middle + frame.T @ xyz(x, y, z)
 
     legs = [
         Piece(_cone(place(x, 0, z), place(x, 0.71, z), 0.02, 0.035), OAK)
         for x, z in product((-0.72, 0.72), (-0.5, 0.5))
     ]
-    return [Piece(Box(place(0, 0.73, 0), xyz(0.8, 0.02, 0.58), turn), OAK, gloss=0.06), *legs]
+    return [Piece(Box(place(0, 0.73, 0), xyz(0.8, 0.02, 0.58), frame), OAK, gloss=0.06), *legs]
 
 
 def _tableware() -> list[Piece]:
@@ -153,10 +153,10 @@ def _basket(foot: Array) -> list[Piece]:
 
 
 def _chair(foot: Array, degrees: float) -> list[Piece]:
-    turn = _yaw(degrees)
+    frame = _yaw(degrees)
 
     def place(x: float, y: float, z: float) -> Array:
-        return foot + turn.T @ xyz(x, y, z)
+        return foot + frame.T @ xyz(x, y, z)
 
     def rod(start: Array, end: Array, radius: float) -> Piece:
         return Piece(_cone(start, end, radius), WALNUT, gloss=0.1)
@@ -167,8 +167,8 @@ def _chair(foot: Array, degrees: float) -> list[Piece]:
     spindles = [rod(place(x, 0.46, 0.19), place(x * 1.1, 0.9, 0.27), 0.008) for x in np.linspace(-0.12, 0.12, 5)]
     posts = [rod(place(x, 0.46, 0.19), place(x * 1.1, 0.94, 0.277), 0.014) for x in (-0.19, 0.19)]
     return [
-        Piece(Box(place(0, 0.455, 0), xyz(0.225, 0.016, 0.22), turn), WALNUT, gloss=0.1),
-        Piece(Box(place(0, 0.93, 0.275), xyz(0.23, 0.035, 0.012), turn), WALNUT, gloss=0.1),
+        Piece(Box(place(0, 0.455, 0), xyz(0.225, 0.016, 0.22), frame), WALNUT, gloss=0.1),
+        Piece(Box(place(0, 0.93, 0.275), xyz(0.23, 0.035, 0.012), frame), WALNUT, gloss=0.1),
         rod(place(-0.19, 0.2, -0.19), place(-0.19, 0.2, 0.19), 0.009),
         rod(place(0.19, 0.2, -0.19), place(0.19, 0.2, 0.19), 0.009),
         *legs,

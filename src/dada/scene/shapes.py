@@ -1,4 +1,4 @@
-"""What the room is made of: where a ray meets each shape, its normal, its silhouette and its bounds."""
+"""Shapes of the room: ray intersection, normal, silhouette and bounding box of each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Box:
 
     def hit(self, origin: Array, rays: Array) -> Array:
         o = into(self, origin.reshape(3, *[1] * (rays.ndim - 1)).astype(rays.dtype))
-        enter, leave = self._slabs(o, turned(self, rays))
+        enter, leave = self._slabs(o, rotated(self, rays))
         near = enter.max(0)
         return np.where((near < leave.min(0)) & (near > 0), near, np.inf)
 
@@ -68,10 +68,10 @@ class Box:
         return np.where(side == side.max(0), np.sign(local), 0)
 
     def gap(self, points: Array, rays: Array) -> tuple[Array, Array]:
-        d = turned(self, rays)
+        d = rotated(self, rays)
         enter, leave = self._slabs(into(self, points), d)
         size = np.abs(d)
-        # Seen along a third axis, the ray passes the corner of axes i and j at this distance.
+        # In the projection along a third axis, the ray passes the corner of axes i and j at this distance.
         miss = [
             (enter[i] - leave[j]) * size[i] * size[j] / np.sqrt(size[i] ** 2 + size[j] ** 2 + 1e-12)
             for i, j in permutations(range(3), 2)
@@ -80,7 +80,7 @@ class Box:
         return np.max(miss, 0), t
 
     def corners(self) -> Array:
-        return self.centre[:, None] + self.frame.T @ (self.half[:, None] * _CUBE)
+        return self.centre[:, None] + rotate(self.frame.T, self.half[:, None] * _CUBE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Cone:
 
     def hit(self, origin: Array, rays: Array) -> Array:
         o = into(self, origin)
-        d = turned(self, rays)
+        d = rotated(self, rays)
         slope = (self.top - self.base) / self.height
         radius = self.base + slope * o[2]
         a = d[0] ** 2 + d[1] ** 2 - slope**2 * d[2] ** 2
@@ -127,7 +127,7 @@ class Cone:
         return np.where(inside, cap, side).astype(local.dtype)
 
     def gap(self, points: Array, rays: Array) -> tuple[Array, Array]:
-        o, d = into(self, points), turned(self, rays)
+        o, d = into(self, points), rotated(self, rays)
         flat = np.maximum(1 - d[2] ** 2, 1e-6)
         t = -(o[0] * d[0] + o[1] * d[1]) / flat  # where the ray is closest to the axis
         z = np.clip(o[2] + t * d[2], 0, self.height)  # nearest point of the axis, then of the ray to that point
@@ -138,7 +138,7 @@ class Cone:
     def corners(self) -> Array:
         r = self.thickness
         box = np.array([r, r, self.height / 2])[:, None] * _CUBE + np.array([0, 0, self.height / 2])[:, None]
-        return self.centre[:, None] + self.frame.T @ box
+        return self.centre[:, None] + rotate(self.frame.T, box)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Patch:
     thickness: float = 0.05
 
     def hit(self, origin: Array, rays: Array) -> Array:
-        o, d = into(self, origin), turned(self, rays)
+        o, d = into(self, origin), rotated(self, rays)
         t = -o[2] / np.where(d[2] == 0, 1e-9, d[2])
         on = (t > 0) & (self.outline(o[0] + t * d[0], o[1] + t * d[1]) < 0)
         return np.where(on, t, np.inf)
@@ -161,12 +161,12 @@ class Patch:
         return np.broadcast_to(np.array([0, 0, 1], local.dtype)[:, None], local.shape)
 
     def gap(self, points: Array, rays: Array) -> tuple[Array, Array]:
-        o, d = into(self, points), turned(self, rays)
+        o, d = into(self, points), rotated(self, rays)
         t = -o[2] / np.where(d[2] == 0, 1e-9, d[2])
         return self.outline(o[0] + t * d[0], o[1] + t * d[1]), t
 
     def corners(self) -> Array:
-        return self.centre[:, None] + self.frame.T @ (np.array([*self.half, 0.0])[:, None] * _CUBE)
+        return self.centre[:, None] + rotate(self.frame.T, np.array([*self.half, 0.0])[:, None] * _CUBE)
 
 
 Shape = Sphere | Box | Cone | Patch
@@ -177,16 +177,17 @@ _CUBE = np.array(list(product((-1.0, 1.0), repeat=3))).T  # [3, 8]
 def into(shape: Shape, points: Array) -> Array:
     """[3, ...] points of the room in the frame of the shape (its axes are the rows of `frame`)."""
     centre = shape.centre.astype(points.dtype).reshape((3,) + (1,) * (points.ndim - 1))
-    return turned(shape, points - centre)
+    return rotated(shape, points - centre)
 
 
-def turned(shape: Shape, vectors: Array) -> Array:
+def rotated(shape: Shape, vectors: Array) -> Array:
     return rotate(shape.frame, vectors)
 
 
 def rotate(frame: Array, vectors: Array) -> Array:
-    """A 3 x 3 matrix times [3, ...] vectors, without BLAS, whose threads would only spin at this size."""
-    return np.einsum("ij,j...->i...", frame.astype(vectors.dtype), vectors)
+    """A 3 x 3 matrix times [3, ...] vectors, without BLAS, whose threads cost more than they save at this size."""
+    rotated: Array = np.einsum("ij,j...->i...", frame.astype(vectors.dtype), vectors)
+    return rotated
 
 
 def rectangle(half_u: float, half_v: float) -> Outline:
@@ -208,6 +209,7 @@ def mesh(half_u: float, half_v: float, spacing: float, wire: float) -> Outline:
 
     def outline(u: Array, v: Array) -> Array:
         to_wire = [np.abs((w / spacing + 0.5) % 1 - 0.5) * spacing for w in (u, v)]
-        return np.maximum(np.minimum(*to_wire) - wire / 2, rectangle(half_u, half_v)(u, v))
+        distance: Array = np.maximum(np.minimum(*to_wire) - wire / 2, rectangle(half_u, half_v)(u, v))
+        return distance
 
     return outline

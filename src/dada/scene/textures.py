@@ -45,7 +45,8 @@ def _mix(first: Array, second: Array, weight: Array) -> Array:
 
 def smooth_step(low: float, high: float, x: Array) -> Array:
     t = np.clip((x - low) / (high - low), 0, 1)
-    return t * t * (3 - 2 * t)
+    smooth: Array = t * t * (3 - 2 * t)
+    return smooth
 
 
 def plain(*colour: float) -> Texture:

@@ -1,4 +1,4 @@
-"""The moving average of the weights (EMA): steadier than the weights themselves, and what is measured and kept."""
+"""The exponential moving average of the weights (EMA), which is validated and saved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Average:
 
     @torch.no_grad()
     def follow(self, network: nn.Module, step: int) -> None:
-        """Move towards the weights after a step, counted from 0; faster at first, as the start is no good."""
+        """Move towards the weights after a step, counted from 0; faster in the first steps."""
         decay = min(self.decay, (1 + step) / (10 + step))
         for mine, theirs in zip(self.network.state_dict().values(), network.state_dict().values(), strict=True):
             if mine.dtype.is_floating_point:

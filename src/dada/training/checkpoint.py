@@ -1,4 +1,4 @@
-"""Everything a training needs to go on as if it had never stopped, in one file that is whole or not there."""
+"""The checkpoint of a training: its complete state, in one file that is written atomically."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dada.training.config import TrainConfig
 
 LAST, CONFIG = "last.pt", "config.toml"
 FREE = ("output", "root", "workers", "threads", "checkpoint", "minutes")
-"""What may differ when a training is gone on with: none of it changes the result (threads: but for rounding)."""
+"""Settings that may differ when a training is resumed: they do not change the result (threads: only rounding)."""
 
 
 @dataclass
 class Progress:
-    """How far a training is; with the weights and the optimiser's memory this is all of its state.
+    """Progress of a training; with the weights and the optimiser's state this is its whole state.
 
     Attributes:
         step: steps done. Data, learning rate and random numbers follow from it.
@@ -65,13 +65,13 @@ def restore(folder: Path, network: nn.Module, average: Average, optimiser: torch
         average.network.load_state_dict(state["average"])
         optimiser.load_state_dict(state["optimiser"])
         return Progress(**state["progress"])
-    except Exception as error:  # whatever a damaged file leads to within torch
+    except Exception as error:  # any error that a damaged file causes within torch
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path}: the checkpoint cannot be used ({reason}). Choose another --output.") from None
 
 
 def claim(folder: Path, config: TrainConfig) -> None:
-    """Make the folder of a training, or see that the training in it is this one, and write the configuration.
+    """Create the folder of a training, or check that it holds this training, and write the configuration.
 
     Raises:
         InputError: the folder holds a training of another configuration, or cannot be written to.

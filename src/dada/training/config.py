@@ -1,4 +1,4 @@
-"""What a training is: typed dataclasses. `toml.py` reads and writes them, the command line is made from them."""
+"""The configuration of a training: typed dataclasses, from which `toml.py` and the command line are made."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class DataConfig:
     exclude: tuple[str, ...] = ()
     """Names of scenes to leave out, all views of them."""
     augment: Literal["none", "paper", "strong"] = "paper"
-    """Changes of each crop: the paper's flips and rotations, or also light, colours, noise and blur of the guide."""
+    """Augmentation of crops: the paper's flips and rotations, or also light, colours, noise and blur of the guide."""
     zoom: tuple[float, float] = (1.0, 1.0)
-    """Enlarge by a number between these two, drawn anew each time."""
+    """Scale each crop by a random number between these two."""
     smooth: bool = False
-    """Outlines of targets that are enlarged or turned are smooth, instead of the stairs of the nearest pixel."""
+    """Outlines of scaled and rotated targets are smooth, instead of the staircases of the nearest pixel."""
     register: bool = False
-    """Move each guide by the part of a pixel by which its edges lie beside those of the target."""
+    """Shift each guide by its estimated sub-pixel offset from the target."""
     sensor: float = 0.0
-    """Share of the samples made worse as real sensors do: soft and ragged edges, a guide that is shifted."""
+    """Share of the samples that are degraded like those of real sensors: soft and ragged edges, a shifted guide."""
     ragged: float = 0.0
-    """Pixels by which outlines of targets stray from their places at most, as those of measured truths do."""
+    """Largest displacement of the outlines of targets in pixels, as in measured ground truth."""
     noise: float = 0.0
     """Largest deviation of noise in the source alone, at a depth of one unit of the data set."""
     power: tuple[float, float] = (1.0, 1.0)
-    """Raise positive targets to a power between these two, drawn anew each time: -1 makes disparities of depths, 3 lets
-    far things be many times farther than near ones, as outdoors."""
+    """Raise positive targets to a random power between these two: -1 converts depth to disparity, 3 stretches the range
+    of depths as outdoors."""
     own_unit: bool = False
-    """Measure each crop in its own deviation: a far scene then weighs no more than those it shares a batch with."""
+    """Divide each crop by its own standard deviation, so that a far scene weighs no more than others in its batch."""
 
     def __post_init__(self) -> None:
         _at_least(self.weight, 0, f"weight of {self.dataset}")
@@ -61,18 +61,18 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LossConfig:
-    """L1 as in the paper, and what may be mixed in."""
+    """The loss: L1 as in the paper, and optional terms."""
 
     scale: float = 10.0
-    """The loss is multiplied by it; it matters beside the clipping of gradients."""
+    """Factor of the loss; it matters only with gradient clipping."""
     mse: float = 0.0
     """Share of the squared error in the loss, 0 to 1; the rest is the absolute error."""
     relative: bool = False
-    """Divide both by bicubic's on the same image and batch (their geometric mean), so that all factors count alike."""
+    """Divide both by bicubic's on the same image and batch (their geometric mean), so that factors weigh the same."""
     jump_weight: float = 0.0
     """Extra weight of pixels within 2 px of a jump of the true depth."""
     jump: float = 0.05
-    """How large a jump is, in units of the data set."""
+    """Smallest jump, in units of the data set."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.mse <= 1:
@@ -105,20 +105,20 @@ class ScheduleConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationConfig:
-    """What is measured while training: errors under protocol P1, as shares of bicubic's."""
+    """Validation during a training: errors under protocol P1, as shares of bicubic's."""
 
     data: tuple[str, ...] = ()
-    """Data sets, KIND:PATH. Without any nothing is measured, and the last weights count as the best."""
+    """Data sets, KIND:PATH. If empty, nothing is measured and the last weights are saved as the best."""
     split: Literal["train", "val", "test"] = "val"
     """Which part of them."""
     factors: tuple[int, ...] = ()
-    """Those of the training where none is given."""
+    """Upsampling factors; empty: those of the training."""
     crops: int = 16
     """Number of crops from each data set, spread over its scenes."""
     size: int = 256
     """Height and width of a crop."""
     every: int = 1000
-    """Steps between two measurements."""
+    """Steps between two validations."""
     interpolation: Literal["clough-tocher", "torch"] = "clough-tocher"
     """Bicubic upsampling of the crops. P1's takes seconds for a crop with many edges, at every start."""
 
@@ -132,7 +132,7 @@ class TrainConfig:
     """Train DADA, or a network it is compared with."""
 
     output: str = "runs/train"
-    """Folder for checkpoints, weights, curves and the configuration. A training that is there is gone on with."""
+    """Folder for checkpoints, weights, curves and the configuration. A training in it is resumed."""
     method: str = "dada"
     """What to train: dada, msg, dkn, fdkn, pmba, fdsr or lgr."""
     network: Annotated[NetworkSettings, toml.flag_of_settings()] = field(default_factory=dict)
@@ -141,10 +141,10 @@ class TrainConfig:
     start: str = ""
     """File or folder of weights to start from."""
     seed: int = 0
-    """Of everything drawn at random."""
+    """Seed of all random numbers."""
 
     root: str = "."
-    """Folder that the paths of data sets begin at."""
+    """Folder that paths of data sets are relative to."""
     data: Annotated[tuple[DataConfig, ...], toml.flag_of_tables(DataConfig)] = ()
     """Data sets to draw from, each "KIND:PATH" or "KIND:PATH; weight=2; zoom=[1, 3]"."""
     factors: tuple[int, ...] = (8,)
@@ -158,27 +158,27 @@ class TrainConfig:
     workers: int = 1
     """Processes that prepare samples."""
     threads: int = 0
-    """Threads of the network; 0 leaves it to torch."""
+    """Threads of the network; 0: torch's default."""
 
     scheme: Literal["implicit", "unrolled"] = "implicit"
-    """Of DADA: through the equilibrium, or through the last steps of the paper's loop."""
+    """Gradients of DADA: through the equilibrium, or through the last steps of the paper's loop."""
     pre_steps: int = 8000
-    """Largest number of steps without gradient, drawn anew for each batch (unrolled: the paper's N_pre)."""
+    """Largest number of steps without gradient; the number is drawn for each batch (unrolled: the paper's N_pre)."""
     constant_steps: bool = False
-    """Always run all pre_steps, instead of a number drawn anew."""
+    """Always run all pre_steps, instead of a random number."""
     grad_steps: int = 1024
     """Number of steps with gradient (unrolled: the paper's N_grad)."""
 
     steps: int = 45_000
-    """Steps of the optimiser in all."""
+    """Total number of optimiser steps."""
     learning_rate: float = 1e-3
-    """Of Adam, at its largest."""
+    """Largest learning rate of Adam."""
     weight_decay: float = 1e-5
-    """Of Adam, as L2 in the gradient."""
+    """L2 weight decay of Adam."""
     clip: float = 0.01
     """Largest norm of the gradient; 0 for no limit."""
     average: float = 0.0
-    """Decay of the moving average of the weights (EMA), such as 0.999; 0 for none. It is what is measured and kept."""
+    """Decay of the moving average of the weights (EMA), such as 0.999; 0 for none. It is validated and saved."""
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
@@ -186,7 +186,7 @@ class TrainConfig:
     checkpoint: float = 5.0
     """Minutes between two checkpoints."""
     minutes: float = 0.0
-    """Stop after this long, ready to be gone on with; 0 for no limit."""
+    """Stop after this many minutes, with a checkpoint to resume from; 0 for no limit."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "grad_steps"):

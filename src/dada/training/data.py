@@ -1,7 +1,6 @@
-"""The samples of a training: each a pure function of the seed, the step and its place in the batch.
+"""The samples of a training: each is a pure function of the seed, the step and its place in the batch.
 
-So a training that is resumed sees what it would have seen, whatever the number of workers, and nothing about the data
-has to be saved.
+A resumed training therefore gets the same samples, with any number of workers, and no state of the data is saved.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dada.sample import Interpolation, Sample
 from dada.training.config import DataConfig, TrainConfig
 from dada.training.processes import ENDS, signals_held
 
-FACTOR_STREAM = 1 << 32  # beyond every place in a batch: the draw of a step's factor
+FACTOR_STREAM = 1 << 32  # larger than every place in a batch: seeds the draw of a step's factor
 KEEP_BYTES = 1 << 29  # of decoded images, for each data set and worker
 PREFETCH = 3  # batches ahead of the network, for each worker
 DEVIATION = 0.2  # of a crop measured in its own unit: those of painted and measured rooms have 0.1 to 0.6
@@ -36,15 +35,15 @@ AUGMENTATIONS = {"none": Augmentation(flip=0.0, rotation=0.0), "paper": Augmenta
 
 
 class Batches(Dataset[Sample]):
-    """Batch k is what a process sees in step k.
+    """Batch k holds the samples of one process in step k.
 
     Attributes:
-        config: says what to draw from.
-        rank: of the process; each sees its own part of the step's samples.
+        config: of the training.
+        rank: of the process; each gets its own part of the step's samples.
     """
 
     def __init__(self, config: TrainConfig, rank: int = 0) -> None:
-        """Open the data sets, so that a wrong path is told before anything else is done.
+        """Open the data sets, so that a wrong path is reported first.
 
         Raises:
             InputError: there is no data set, or one cannot be opened or is empty.
@@ -80,7 +79,7 @@ class Batches(Dataset[Sample]):
 
 
 class _Origin:
-    """One data set with what is done to its pairs."""
+    """One data set with its augmentation."""
 
     def __init__(self, entry: DataConfig, text: str) -> None:
         self.entry = entry
@@ -106,19 +105,19 @@ class _Origin:
         return noisy_source(sample, amount, rng, interpolation) if amount else sample
 
     def _unit(self, crop: Pair) -> float:
-        """What 1.0 stands for: as for the whole data set, or such that the crop has a usual deviation."""
+        """The value that becomes 1.0: that of the data set, or one that gives the crop the deviation `DEVIATION`."""
         known = crop.target[crop.valid].astype(np.float64)
         own = float(known.std()) / DEVIATION if self.entry.own_unit and known.size else 0.0
         return own or self.dataset.unit
 
     def _pair(self, index: int, size: int) -> Pair:
-        if isinstance(self.dataset, Painted):  # as large as is needed, and too many to come again
+        if isinstance(self.dataset, Painted):  # painted at the size needed; too many to keep
             if size not in self.painted:
                 self.painted[size] = replace(self.dataset, size=(size, size))
             return self.painted[size][index]
         if index in self.kept:
             return self.kept[index]
-        pair = self.dataset[index]  # decoded once where memory allows: it takes longer than all that is done to it
+        pair = self.dataset[index]  # decoded once where memory allows: decoding takes longer than augmentation
         pair = register(pair) if self.entry.register else pair
         self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
         if self.kept_bytes < KEEP_BYTES:
@@ -144,7 +143,7 @@ def load(batches: Batches, start: int) -> Iterator[Sample]:
         num_workers=config.workers,
         prefetch_factor=PREFETCH,
         worker_init_fn=_begin_worker,
-        multiprocessing_context="spawn",  # a fork would inherit the threads of torch and numba in the middle of work
+        multiprocessing_context="spawn",  # a fork would copy running threads of torch and numba
     )
     with signals_held():
         prepared = iter(loader)
@@ -152,7 +151,7 @@ def load(batches: Batches, start: int) -> Iterator[Sample]:
 
 
 def _begin_worker(worker: int) -> None:
-    """Signals to end reach all processes of a terminal or a job: the main one decides when."""
+    """Ignore signals to end, which reach all processes of a terminal: the main process handles them."""
     for number in ENDS:
         signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)

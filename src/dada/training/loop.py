@@ -1,4 +1,4 @@
-"""The loop: draw a batch, take a step, now and then measure and save."""
+"""The training loop: batches, optimiser steps, validation and checkpoints."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dada.training.schedule import learning_rate
 from dada.training.validation import Validation, score
 
 BEST = "best.safetensors"
-BAD_STEPS = 20  # in succession, after which a training is given up
+BAD_STEPS = 20  # consecutive steps without a finite gradient, after which the training is stopped
 
 
 def train(config: TrainConfig) -> Path:
-    """Train, or go on with the training that is in the folder `config.output`.
+    """Train, or resume the training in the folder `config.output`.
 
-    SIGINT and SIGTERM end it after the step at hand, with a checkpoint. Under `torchrun` all processes train one
-    network. A training that was interrupted or killed ends with the weights of one that was not, bit for bit on a CPU
-    with the same number of threads.
+    SIGINT and SIGTERM end it after the current step, with a checkpoint. Under `torchrun` all processes train one
+    network. A training that was interrupted or killed and resumed gives the same weights as one that was not, bit for
+    bit on a CPU with the same number of threads.
 
     Returns:
         The best weights: lowest mean share of bicubic's MSE, or the last ones where nothing is measured.
@@ -87,7 +87,7 @@ class _Training:
 
     def _step(self, sample: Sample, report: Report) -> None:
         step = self.progress.step
-        # all that is random follows from the step: nothing of it has to be saved
+        # random numbers depend on the step alone, so that no state of the generator is saved
         torch.manual_seed(int(np.random.SeedSequence((self.config.seed, step)).generate_state(1)[0]))
         rate = learning_rate(step, self.config)
         for settings in self.optimiser.param_groups:
@@ -95,19 +95,19 @@ class _Training:
         self.network.train()
         self.optimiser.zero_grad()
         loss = loss_of(training_forward(self.shared, sample, self.config), sample, self.config.loss)
-        loss.backward()
+        torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip or math.inf)
         if bool(norm.isfinite()):
             self.optimiser.step()
             self.bad_steps = 0
         else:
-            self._forgive(step)
+            self._skip(step)
         self.average.follow(self.network, step)
         self.progress.step += 1
         report.step(self.progress.step, float(loss.detach()), rate, len(sample) * self.group.count)
 
-    def _forgive(self, step: int) -> None:
-        """Leave out a step whose gradient is not finite, but not too many in succession."""
+    def _skip(self, step: int) -> None:
+        """Skip a step whose gradient is not finite, at most `BAD_STEPS` in succession."""
         self.bad_steps += 1
         if self.bad_steps >= BAD_STEPS:
             raise InputError(
@@ -116,7 +116,7 @@ class _Training:
             )
 
     def _measure(self, report: Report) -> bool:
-        """Measure where it is due, and keep the weights if they are the best so far; return whether it was due."""
+        """Validate if it is due, and save the weights if they are the best so far; return whether it was due."""
         done = self.progress.step == self.config.steps
         if not done and self.progress.step % self.config.validation.every:
             return False

@@ -1,15 +1,15 @@
-"""What is minimised: the paper's L1, and what the configuration mixes into it."""
+"""The loss: the paper's L1, and the optional terms of the configuration."""
 
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn.functional import max_pool2d, pad
 
+from dada.datasets.jumps import jumps, widen
 from dada.sample import Sample
 from dada.training.config import LossConfig
 
 REACH = 2  # pixels on either side of a jump that weigh more
-FLOOR = 1e-3  # of bicubic's error in units of the data set: a batch of flat scenes must not count without bound
+FLOOR = 1e-3  # of bicubic's error in units of the data set: bounds the weight of batches of flat scenes
 
 
 def loss(prediction: Tensor, sample: Sample, config: LossConfig) -> Tensor:
@@ -41,11 +41,7 @@ def near_jumps(sample: Sample, size: float) -> Tensor:
     """[B, 1, H, W] bool: pixels within REACH of two valid neighbours whose true values differ by more than `size`."""
     assert sample.target is not None
     assert sample.target_mask is not None
-    g, valid = sample.target, sample.target_mask
-    down = ((g.diff(dim=-2).abs() > size) & valid[..., 1:, :] & valid[..., :-1, :]).to(g.dtype)
-    across = ((g.diff(dim=-1).abs() > size) & valid[..., 1:] & valid[..., :-1]).to(g.dtype)
-    beside = pad(down, (0, 0, 1, 0)) + pad(down, (0, 0, 0, 1)) + pad(across, (1, 0)) + pad(across, (0, 1))
-    return max_pool2d(beside, 2 * REACH - 1, stride=1, padding=REACH - 1) > 0
+    return widen(jumps(sample.target, sample.target_mask, size), REACH - 1)
 
 
 def _errors(prediction: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,5 +53,5 @@ def _errors(prediction: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor,
 
 
 def _typical(errors: Tensor, share: Tensor, floor: float) -> Tensor:
-    """Between the error of each image and that of the batch: hard images count more than easy ones, but not alone."""
+    """Geometric mean of the error of each image and that of the batch, so that hard images weigh more."""
     return (errors * (share * errors).sum()).sqrt().clamp(min=floor)

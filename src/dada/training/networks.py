@@ -1,4 +1,4 @@
-"""The network that a configuration asks for: DADA or one of those it is compared with, all trained by the same loop."""
+"""The network of a configuration: DADA or one of those it is compared with."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ def build(config: TrainConfig) -> nn.Module:
 
 def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) -> Tensor:
     """Return the network's images, [B, 1, H, W], with gradients by the configured scheme where it is DADA."""
-    if config.method != "dada":
-        return network(sample)
-    if config.scheme == "implicit":
-        return network(sample, method="equilibrium")
-    before = config.pre_steps if config.constant_steps else int(torch.randint(config.pre_steps + 1, ()))
-    return network(sample, method="iterate", n_pre=before, n_grad=config.grad_steps)
+    settings: dict[str, Any] = {}
+    if config.method == "dada" and config.scheme == "implicit":
+        settings = {"method": "equilibrium"}
+    elif config.method == "dada":
+        before = config.pre_steps if config.constant_steps else int(torch.randint(config.pre_steps + 1, ()))
+        settings = {"method": "iterate", "n_pre": before, "n_grad": config.grad_steps}
+    images: Tensor = network(sample, **settings)
+    return images
 
 
 def save_weights(network: Any, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Several processes or machines: what `torchrun` started, and signals that ask for an end."""
+"""Training in several processes started by `torchrun`, and signals that end a training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from dada.errors import InputError
 
 ENDS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that ask for an end."""
+"""Signals that end a training."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Processes:
         return nn.parallel.DistributedDataParallel(network, find_unused_parameters=idle)
 
     def align(self, network: nn.Module) -> None:
-        """Give all processes the statistics (buffers) of the first: each gathered those of its own samples."""
+        """Copy the buffers (batch statistics) of the first process to all others."""
         if self.count > 1:
             for buffer in network.buffers():
                 dist.broadcast(buffer, 0)
@@ -61,14 +61,14 @@ class Processes:
         return flag if self.count == 1 else bool(self.total(torch.tensor(float(flag))) > 0)
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait for all processes."""
         if self.count > 1:
             dist.barrier()
 
 
 @contextmanager
 def processes() -> Iterator[Processes]:
-    """Join the processes that `torchrun` started, or be the only one."""
+    """Join the processes started by `torchrun`, or run as the only one."""
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         yield Processes()
         return
@@ -83,7 +83,7 @@ def processes() -> Iterator[Processes]:
 
 
 class Stop:
-    """Remembers that an end was asked for, by Ctrl-C or SIGTERM; a second Ctrl-C ends at once."""
+    """Records a request to end, by Ctrl-C or SIGTERM; a second Ctrl-C ends at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -97,7 +97,7 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """From here on SIGINT and SIGTERM only set a flag; afterwards all is as before."""
+    """Within the block SIGINT and SIGTERM only set a flag; afterwards the handlers are restored."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield stop
@@ -114,16 +114,16 @@ def stop_on_signals() -> Iterator[Stop]:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Hold signals to end back until afterwards, in this process; those started meanwhile never see them.
+    """Block signals to end within the block; processes started in it inherit the mask and never receive them.
 
-    A worker takes seconds to import what it needs, and Ctrl-C in that time must not end it.
+    A worker needs seconds for its imports, and Ctrl-C must not end it in that time.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # else it is started with the first worker, and lets signals through again
+    resource_tracker.ensure_running()  # otherwise it is started with the first worker and unblocks the signals
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     try:
         yield

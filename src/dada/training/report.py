@@ -1,4 +1,4 @@
-"""What a training tells: a live line on a terminal or a line now and then in a log file, and curves for TensorBoard."""
+"""Progress of a training: a live line on a terminal or periodic lines in a log file, and TensorBoard curves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from dada.training.config import TrainConfig
 from dada.training.validation import score
 
-SMOOTH = 0.98  # of the loss and the rate that are shown
+SMOOTH = 0.98  # decay of the running means of loss and time
 CURVE = 20  # steps between two points of the curves
 LOG = 30.0  # seconds between two lines where there is no terminal
 
 
 class Report:
-    """Tells of one run; silent in all processes but the first."""
+    """Reports one run; silent in all processes but the first."""
 
     def __init__(self, folder: Path, config: TrainConfig, step: int, shown: bool) -> None:
         """Set up.
@@ -27,14 +27,14 @@ class Report:
             folder: of the training; the curves go there.
             config: of the training.
             step: steps done before this run.
-            shown: whether this process tells anything.
+            shown: whether this process reports.
         """
         self._config, self._shown, self._begun = config, shown, step
         self._loss: float | None = None
         self._seconds: float | None = None  # a step takes
         self._samples = 1  # of a step
         self._scores: dict[str, float] = {}
-        self._clock = self._told = time.monotonic()
+        self._clock = self._printed = time.monotonic()
         self._curves = _curves(folder, step) if shown else None
         self._live: Any = None
 
@@ -56,7 +56,7 @@ class Report:
             self._curves.close()
 
     def step(self, step: int, loss: float, rate: float, samples: int) -> None:
-        """Tell of a step that is done; `samples` is the batch over all processes."""
+        """Report a finished step; `samples` is the batch size over all processes."""
         now = time.monotonic()
         seconds, self._clock, self._samples = now - self._clock, now, samples
         self._loss = loss if self._loss is None else SMOOTH * self._loss + (1 - SMOOTH) * loss
@@ -68,11 +68,11 @@ class Report:
             self._curves.add_scalar("training/seconds a sample", seconds / samples, step)
         if self._live is not None:
             self._live.update(self.line(step))
-        elif now - self._told > LOG:
+        elif now - self._printed > LOG:
             self.say(self.line(step))
 
     def scores(self, step: int, shares: dict[str, float]) -> None:
-        """Tell of a validation."""
+        """Report a validation."""
         self._scores, self._clock = shares, time.monotonic()
         if self._curves is not None:
             for name, value in shares.items():
@@ -81,15 +81,15 @@ class Report:
         self.say(f"{self.line(step)}  ({each})")
 
     def say(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a permanent line."""
         if self._live is not None:
             self._live.console.print(text, highlight=False)
         elif self._shown:
             print(text, file=sys.stderr, flush=True)
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
 
     def line(self, step: int) -> str:
-        """How far, how fast, how good, how much longer."""
+        """Step, speed, loss, validation errors and remaining time."""
         parts = [f"step {step} of {self._config.steps}"]
         if self._seconds is not None:
             parts.append(f"{self._samples / max(self._seconds, 1e-9):.1f} samples/s")
@@ -107,7 +107,7 @@ class Report:
 
 
 def _curves(folder: Path, step: int) -> Any:
-    """A TensorBoard writer, or None where TensorBoard is not installed; steps to be done again are not shown twice."""
+    """A TensorBoard writer, or None where TensorBoard is not installed; repeated steps are not shown twice."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

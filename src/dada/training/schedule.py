@@ -1,4 +1,4 @@
-"""The learning rate as a function of the step alone: nothing to save, nothing to restore."""
+"""The learning rate as a function of the step, without state."""
 
 from __future__ import annotations
 

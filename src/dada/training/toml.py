@@ -27,9 +27,10 @@ def read(path: Path, kind: type[T]) -> T:
     except ValueError as error:  # not UTF-8, or not TOML
         raise InputError(f"{path}: the configuration is not TOML: {error}.") from None
     try:
-        return convert(tables, kind)
+        config: T = convert(tables, kind)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    return config
 
 
 def write(config: Any) -> str:

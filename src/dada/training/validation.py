@@ -1,4 +1,4 @@
-"""How good a network is by now: errors under protocol P1, as shares of bicubic's on the same crops."""
+"""Validation: errors under protocol P1, as shares of bicubic's on the same crops."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Validation:
         """Sums of the squared and the absolute error over all processes, [2]; bicubic's without a network."""
         sums = Sums()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what is not solved shows as an error
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a solution that did not converge shows as an error
             for sample in samples:
                 sums = sum(measure(sample.initial if network is None else network(sample), sample), sums)
         return self._processes.total(torch.tensor([sums.squared, sums.absolute], dtype=torch.float64))
@@ -73,6 +73,6 @@ def spread_crops(dataset: Dataset, count: int, size: int) -> list[Pair]:
     chosen = [dataset[i * len(dataset) // images] for i in range(images)]
     grids = [grid_crops(pair, size) for pair in chosen]
     deepest = max((len(grid) for grid in grids), default=0)
-    # the middle of the grid first: the first crop of every image would show nothing but ceilings
+    # the middle of the grid first: the first crop of an indoor image often shows only the ceiling
     rounds = (grid[(len(grid) // 2 + k) % len(grid)] for k in range(deepest) for grid in grids if k < len(grid))
     return [crop for crop in islice(rounds, count) if crop.valid.any()]

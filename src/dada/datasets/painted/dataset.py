@@ -1,8 +1,8 @@
-"""Painted scenes: guides with perfect depth made by our own code, endless, the same for the same seed.
+"""Painted scenes: procedural guides with exact depth, the same for the same seed.
 
-A scene is a backdrop (wall, table, cloth, corner of a room) and things before it: of all sizes, thin or pierced, flat
-or round, lying on it, standing on it or floating. What makes it a lesson is where guide and depth disagree: prints and
-shadows have edges without depth, and some things look like what is behind them. docs/painted.md shows some.
+A scene is a backdrop (wall, table, cloth, corner of a room) with objects before it: of all sizes, thin or pierced,
+flat or round, lying, standing or floating. Guide and depth disagree on purpose: prints and shadows have edges without
+depth, and some objects look like their background. docs/painted.md shows some.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.datasets.painted_camera import develop
-from dada.datasets.painted_far import open_far
-from dada.datasets.painted_numba import count_jumps
-from dada.datasets.painted_outlines import Floats, Rng
-from dada.datasets.painted_stage import Stage
-from dada.datasets.painted_things import THINGS, Part
+from dada.datasets.painted.camera import develop
+from dada.datasets.painted.far import open_far
+from dada.datasets.painted.kernels import count_jumps
+from dada.datasets.painted.objects import OBJECTS, Part
+from dada.datasets.painted.outlines import Floats, Rng
+from dada.datasets.painted.stage import Stage
+from dada.datasets.painted.textures import Material, Textures, texture_bank
 from dada.datasets.pair import DEPTH, Pair, check_index
-from dada.datasets.textures import Material, Textures, texture_bank
 from dada.errors import InputError
 
-MAKERS = [maker for maker, _ in THINGS]
-ODDS = np.cumsum([weight for _, weight in THINGS]) / sum(weight for _, weight in THINGS)
-SMALLEST = 16  # px: below this a scene has no room for things
+MAKERS = [maker for maker, _ in OBJECTS]
+ODDS = np.cumsum([weight for _, weight in OBJECTS]) / sum(weight for _, weight in OBJECTS)
+SMALLEST = 16  # px, smallest side of a scene
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Painted:
         count: number of scenes.
         textures: a folder of photographs to cut textures from, beside the procedural ones; None: procedural alone.
         photograph_share: of the materials, the share cut from photographs when there are some.
-        camouflage: share of things that look like what is behind them.
-        staircase: share of scenes whose depth has the steps of whole-numbered disparities.
+        camouflage: share of objects that look like their background.
+        staircase: share of scenes whose depth has the steps of integer disparities.
         far: share of scenes that open to the distance: hills up to 300 times as far, and skies, which have no depth
             (NaN).
 
@@ -98,13 +98,13 @@ class Painted:
         return Pair(develop(stage.image, rng), depth, f"painted-{self.seed}-{index}")
 
     def _set(self, rng: Rng, materials: list[Material]) -> Stage:
-        """A bare stage: how far it is, and how much of it a pixel sees."""
+        """An empty stage with a random distance and focal length."""
         distance = math.exp(rng.uniform(math.log(900), math.log(3500)))
         focal = math.exp(rng.uniform(math.log(350), math.log(4000)))
         return Stage(rng, self.size, distance, distance / focal, materials)
 
     def _add(self, stage: Stage, known: list[Material], rng: Rng, closeness: float) -> None:
-        """Draw a thing and put it before, upon or against what is there."""
+        """Draw an object and place it in the scene."""
         height, width = self.size
         whole = math.sqrt(height * width)
         smallest, largest = (0.15, 0.6) if rng.random() < 0.45 else (4 / whole, 0.35)
@@ -119,7 +119,7 @@ class Painted:
             stage.paint(part, rest, follow, own, gloss, rng)
 
     def _material(self, rng: Rng, known: list[Material]) -> Material | None:
-        """A material for a thing: new, one the scene has already, or None for the look of what is behind it."""
+        """A material for an object: new, one of the scene, or None for that of the background."""
         kind = rng.random()
         if kind < self.camouflage:
             return None
@@ -131,24 +131,27 @@ class Painted:
 
 
 def has_jump(depth: Floats, step: float = 0.015, share: float = 0.001) -> bool:
-    """Whether a share of the pixels or more differ from their right neighbour by this step, relative to the nearer."""
-    return count_jumps(depth, np.float32(step)) >= share * depth.size
+    """Whether at least a share of the pixels differ from their right neighbour by this step, relative to the nearer.
+
+    Another question than `dada.datasets.jumps` answers, where the size of a jump is absolute.
+    """
+    return bool(count_jumps(depth, np.float32(step)) >= share * depth.size)
 
 
 def _crowd(rng: Rng) -> int:
-    """How many things: from a bare wall to a heap."""
+    """Number of objects, 3 to 28."""
     return int(math.exp(rng.uniform(math.log(3), math.log(28))))
 
 
 def _placement(stage: Stage, rng: Rng, parts: list[Part], centre: np.ndarray, closeness: float) -> tuple[float, bool]:
-    """The depth of a thing in mm, or how far it stands out from the ground and True."""
+    """The depth of an object in mm and False, or its height above the backdrop in mm and True."""
     height, width = stage.depth.shape
     column, row = (min(max(int(c), 0), last - 1) for c, last in zip(centre, (width, height), strict=True))
     here = float(stage.ground[row, column])
     mode = rng.random()
-    if mode < 0.3:  # lies on the ground: a book, a tile, a relief
+    if mode < 0.3:  # lies on the backdrop: a book, a tile, a relief
         return here * math.exp(rng.uniform(math.log(0.006), math.log(0.12))), True
-    if mode < 0.5:  # stands on the ground: no jump at its foot, a growing one above
+    if mode < 0.5:  # stands on the backdrop: no jump at its foot, a growing one above
         foot = max(path[:, 1].max() for part in parts for path in part.outline.paths)
         return float(stage.ground[int(min(max(foot, 0), height - 1)), column]), False
     spread = math.exp(rng.uniform(math.log(0.025), math.log(0.5)))
@@ -156,7 +159,7 @@ def _placement(stage: Stage, rng: Rng, parts: list[Part], centre: np.ndarray, cl
 
 
 def _staircase(depth: Floats, rng: Rng) -> Floats:
-    """Depth from whole-numbered disparities, one step of 0.15 to 0.6 percent."""
+    """Depth quantised to integer disparities, with steps of 0.15 to 0.6 percent."""
     step = math.exp(rng.uniform(math.log(0.0015), math.log(0.006)))
     known = np.isfinite(depth)
     product = np.float32(np.median(depth[known]) / step)

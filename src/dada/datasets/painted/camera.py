@@ -1,4 +1,4 @@
-"""From the light of a painted scene to the bytes of a photograph: blur, colour filter, noise, tone, compression."""
+"""The camera of painted scenes, from light to 8-bit values: blur, colour filter, noise, tone, compression."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cache
 import cv2
 import numpy as np
 
-from dada.datasets.painted_numba import expose
-from dada.datasets.painted_outlines import Bytes, Floats, Rng
+from dada.datasets.painted.kernels import expose
+from dada.datasets.painted.outlines import Bytes, Floats, Rng
 
-NOISE = 2**21  # normal numbers kept to cut noise from: drawing them anew would take half the time of a scene
+NOISE = 2**21  # normal numbers drawn once: drawing them for each scene would take half of its time
 
 
 @cache
@@ -20,11 +20,11 @@ def _noise_store() -> Floats:
 
 
 def develop(image: Floats, rng: Rng) -> Bytes:
-    """Photograph a scene.
+    """Simulate a photograph of a scene.
 
     Args:
         image: [H, W, 3] light, 0 to about 1; changed in place.
-        rng: draws the camera: blur, sub-pixel shift, noise, colour filter, tone and compression.
+        rng: draws the camera's properties.
 
     Returns:
         [H, W, 3] uint8.
@@ -55,7 +55,7 @@ def _focus(image: Floats, rng: Rng) -> Floats:
 
 
 def _expose(image: Floats, rng: Rng) -> Bytes:
-    """Bytes of an exposure metered by the mean, with noise that grows with light."""
+    """8-bit values at an exposure set by the mean, with noise that grows with light."""
     exposure = rng.uniform(0.22, 0.55) / max(sum(cv2.mean(image)[:3]) / 3, 1e-3)
     amount = math.exp(rng.uniform(math.log(0.001), math.log(0.02 if rng.random() < 0.8 else 0.06)))
     if image.size <= NOISE // 2:
@@ -69,7 +69,7 @@ def _expose(image: Floats, rng: Rng) -> Bytes:
 
 
 def _add_blotches(image: Floats, rng: Rng) -> None:
-    """Clouds of false colour, as small sensors have them in the dark."""
+    """Low-frequency colour noise, as of small sensors in the dark."""
     height, width = image.shape[:2]
     side = int(rng.integers(3, 12))
     blotches = rng.normal(0, 0.01, (height // side + 2, width // side + 2, 3)).astype(np.float32)
@@ -77,7 +77,7 @@ def _add_blotches(image: Floats, rng: Rng) -> None:
 
 
 def _demosaic(picture: Bytes) -> Bytes:
-    """Keep one colour a pixel as a sensor does, and interpolate the others."""
+    """Keep one colour per pixel (Bayer pattern) and interpolate the others."""
     height, width = picture.shape[:2]
     mosaic = picture[..., 1].copy()
     mosaic[0::2, 0::2] = picture[0::2, 0::2, 0]

@@ -1,8 +1,7 @@
 """Textures for painted scenes: grey patterns coloured by drawn palettes, flat pictures, and cuttings of photographs.
 
-A bank of tiles is made once for a seed. A `Material` is one tile seen through a drawn affine map and a drawn palette:
-it is defined over the whole image plane, so that the same material can go on from one object to the next, where only
-shading and shadow tell them apart.
+A bank of tiles is made once for a seed. A `Material` is one tile with a random affine map and a random palette. It is
+defined over the whole image plane, so that neighbouring objects can share a material without a visible seam.
 """
 
 from __future__ import annotations
@@ -12,18 +11,19 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from dada.datasets.painted_outlines import Bytes, Rng
-from dada.datasets.painted_patterns import MAKERS, TILE
+from dada.datasets.painted.outlines import Bytes, Rng
+from dada.datasets.painted.patterns import MAKERS, TILE
 from dada.errors import InputError
 
 PATTERNS = 72
 PICTURES = 28
-PHOTOGRAPH_SIDE = 768  # photographs are shrunk to this: a crop of a few hundred pixels still sees its detail
+PHOTOGRAPH_SIDE = 768  # photographs are shrunk to this: crops of a few hundred pixels keep their detail
 PHOTOGRAPH_FILES = 300  # bounds the memory at about 0.5 GB
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
 
@@ -34,18 +34,18 @@ class Material:
 
     tile: Bytes  # [h, w] pattern or [h, w, 3] picture
     inverse_map: NDArray[np.float64]  # [2, 3]: image pixel (x, y) -> tile pixel
-    colours: NDArray  # pattern: [256, 1, 3] uint8 palette; picture: [3, 4] mixing of its channels
+    colours: NDArray[Any]  # pattern: [256, 1, 3] uint8 palette; picture: [3, 4] mixing of its channels
 
     def paint(self, x: int, y: int, width: int, height: int) -> Bytes:
         """The material over a box of the image, [height, width, 3]."""
         inverse = self.inverse_map.copy()
         inverse[:, 2] += self.inverse_map[:, :2] @ (x, y)
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        seen = cv2.warpAffine(self.tile, inverse, (width, height), flags=flags, borderMode=cv2.BORDER_REFLECT_101)
-        return cv2.applyColorMap(seen, self.colours) if self.tile.ndim == 2 else cv2.transform(seen, self.colours)
+        patch = cv2.warpAffine(self.tile, inverse, (width, height), flags=flags, borderMode=cv2.BORDER_REFLECT_101)
+        return cv2.applyColorMap(patch, self.colours) if self.tile.ndim == 2 else cv2.transform(patch, self.colours)
 
     def moved(self, rng: Rng) -> Material:
-        """The same stuff cut from elsewhere: another object of one kind."""
+        """The same material at another position of its tile."""
         inverse = self.inverse_map.copy()
         inverse[:, 2] = rng.uniform(0, TILE, 2)
         return replace(self, inverse_map=inverse)
@@ -95,7 +95,7 @@ class Textures:
         return Material(self.patterns[rng.integers(len(self.patterns))], inverse, palette(rng))
 
     def _cut(self, rng: Rng, tiles: list[Bytes], zoom: float) -> Material:
-        """A piece of a picture: nearly upright as prints hang, its colours shifted a little."""
+        """A piece of a picture, nearly upright, with slightly changed colours."""
         tile = tiles[rng.integers(len(tiles))]
         angle = rng.normal(0, 0.2) + (np.pi if rng.random() < 0.1 else 0)
         flip = rng.choice([-1.0, 1.0])
@@ -108,7 +108,7 @@ class Textures:
 
 
 def palette(rng: Rng) -> Bytes:
-    """Colours for the 256 levels of a pattern, [256, 1, 3]: from nearly plain to a gaudy print."""
+    """Colours for the 256 levels of a pattern, [256, 1, 3], of low to high contrast."""
     spread = math.exp(rng.uniform(math.log(0.02), math.log(0.9)))
     count = int(rng.integers(2, 7))
     shades = colour(rng) + spread * rng.uniform(-0.6, 0.6, (count, 1))  # light and dark of one hue
@@ -121,7 +121,7 @@ def palette(rng: Rng) -> Bytes:
 
 
 def colour(rng: Rng) -> tuple[float, float, float]:
-    """One colour as things in rooms have it: mostly greys, browns and pale tints, sometimes vivid. RGB in 0..1."""
+    """One colour as of indoor objects: mostly greys, browns and pale tints, sometimes vivid. RGB in 0..1."""
     hue = rng.uniform() if rng.random() < 0.5 else rng.normal(0.08, 0.04) % 1
     return colorsys.hsv_to_rgb(hue, rng.beta(1.0, 2.8), 0.05 + 0.95 * rng.beta(1.6, 1.3))
 

@@ -1,4 +1,4 @@
-"""Silhouettes for painted scenes: drawn as polygons with holes and as strokes, turned into coverage in 0..1."""
+"""Silhouettes of painted objects: polygons with holes and strokes, rasterised to a coverage in 0..1."""
 
 from __future__ import annotations
 
@@ -74,12 +74,13 @@ class Outline:
 
 
 def _fixed(points: Points, box: Box, n: int) -> np.ndarray:
-    return np.rint(((points - (box.x, box.y) + 0.5) * n - 0.5) * 2**FIXED).astype(np.int32)
+    places = ((points - (box.x, box.y) + 0.5) * n - 0.5) * 2**FIXED
+    return np.asarray(np.rint(places), np.int32)
 
 
-def turn(points: Points, angle: float) -> Points:
+def rotate(points: Points, angle: float) -> Points:
     cos, sin = math.cos(angle), math.sin(angle)
-    return points @ np.array([[cos, sin], [-sin, cos]])
+    return np.asarray(points @ np.array([[cos, sin], [-sin, cos]]))
 
 
 # Every outline below is centred at (0, 0) and reaches about `size` pixels from there.
@@ -94,12 +95,12 @@ def polygon(rng: Rng, size: float) -> list[Points]:
 
 
 def rectangle(rng: Rng, size: float) -> list[Points]:
-    """A sheet seen askew: a rectangle with its corners moved a little."""
+    """A rectangle with slightly displaced corners, as in perspective."""
     aspect = np.exp(rng.normal(0, 0.6))
     sides = size * np.array([min(1, aspect), min(1, 1 / aspect)]) * 0.8
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * sides
     corners += rng.normal(0, 0.06, (4, 2)) * sides * (rng.random() < 0.6)
-    return [turn(corners, rng.uniform(0, np.pi) if rng.random() < 0.5 else rng.normal(0, 0.08))]
+    return [rotate(corners, rng.uniform(0, np.pi) if rng.random() < 0.5 else rng.normal(0, 0.08))]
 
 
 def ellipse(rng: Rng, size: float, roundness: float | None = None) -> list[Points]:
@@ -108,22 +109,22 @@ def ellipse(rng: Rng, size: float, roundness: float | None = None) -> list[Point
     power = 2 / (roundness or (2.0 if rng.random() < 0.6 else rng.uniform(2.5, 8)))
     unit = np.column_stack([np.cos(angles), np.sin(angles)])
     unit = np.sign(unit) * np.abs(unit) ** power
-    return [turn(unit * size * (1, rng.uniform(0.3, 1)), rng.uniform(0, np.pi))]
+    return [rotate(unit * size * (1, rng.uniform(0.3, 1)), rng.uniform(0, np.pi))]
 
 
 def blob(rng: Rng, size: float) -> list[Points]:
-    """A closed wavy line: smooth as a toy, lobed as a leaf, or torn as bark, by the decay of its harmonics."""
+    """A closed wavy line, from smooth to rough by the decay of its harmonics."""
     angles = np.linspace(0, 2 * np.pi, 24 + int(min(3 * size, 400)), endpoint=False)
     orders = np.arange(1, 6 if rng.random() < 0.5 else 40)
     amplitudes = rng.normal(0, rng.uniform(0.1, 0.45), len(orders)) * orders ** -rng.uniform(0.9, 1.8)
     radii = np.exp(np.cos(angles[:, None] * orders + rng.uniform(0, 2 * np.pi, len(orders))) @ amplitudes)
     radii = size * radii / radii.max()
     stretched = radii[:, None] * np.column_stack([np.cos(angles), rng.uniform(0.4, 1) * np.sin(angles)])
-    return [turn(stretched, rng.uniform(0, np.pi))]
+    return [rotate(stretched, rng.uniform(0, np.pi))]
 
 
 def ring(rng: Rng, size: float) -> list[Points]:
-    """A rim with one hole of its own shape, off the middle: a handle, a frame, a hoop."""
+    """A ring: an outline with an off-centre hole of the same shape."""
     outer = (ellipse, rectangle, blob, polygon)[rng.integers(4)](rng, size)[0]
     hole = rng.uniform(0.4, 0.88)
     return [outer, outer * hole + rng.normal(0, 0.15 * (1 - hole), 2) * size]
@@ -148,7 +149,7 @@ def leaf(rng: Rng, size: float) -> list[Points]:
     points[len(ARC) :, 0] = points[: len(ARC), 0][::-1]
     points[: len(ARC), 1] = bend + half
     points[len(ARC) :, 1] = (bend - half)[::-1]
-    return [turn(points, rng.uniform(0, 2 * math.pi))]
+    return [rotate(points, rng.uniform(0, 2 * math.pi))]
 
 
 def window(rng: Rng, size: float) -> list[Points]:
@@ -162,12 +163,12 @@ def window(rng: Rng, size: float) -> list[Points]:
             low = 2 * (np.array([column, row]) + bar) / (columns, rows) - 1
             high = 2 * (np.array([column + 1, row + 1]) - bar) / (columns, rows) - 1
             polygons.append(np.array([low, [high[0], low[1]], high, [low[0], high[1]]]))
-    return [turn(p * size * (1, aspect), angle) for p in polygons]
+    return [rotate(p * size * (1, aspect), angle) for p in polygons]
 
 
 def walk(rng: Rng, size: float, bend: float) -> Points:
-    """A path of length about 2 x size that bends by `bend` radians on the way."""
+    """A path of length about 2 x size that bends by about `bend` radians."""
     steps = 24
     heading = rng.uniform(0, 2 * np.pi) + np.cumsum(rng.normal(0, bend / np.sqrt(steps), steps))
     path = np.cumsum(np.column_stack([np.cos(heading), np.sin(heading)]) * (2 * size / steps), 0)
-    return path - path.mean(0)
+    return np.asarray(path - path.mean(0))

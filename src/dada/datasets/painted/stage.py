@@ -1,4 +1,4 @@
-"""The stage of a painted scene: a backdrop, things put on it with a z-buffer, their shading and their shadows."""
+"""Rendering of a painted scene: a backdrop, objects placed on it with a z-buffer, shading and shadows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from dada.datasets.painted_numba import compose, darken, hide, light_ground
-from dada.datasets.painted_outlines import Box, Bytes, Floats, Outline, Rng, blob, polygon
-from dada.datasets.painted_things import Part
-from dada.datasets.textures import Material
+from dada.datasets.painted.kernels import compose, darken, hide, light_ground
+from dada.datasets.painted.objects import Part
+from dada.datasets.painted.outlines import Box, Bytes, Floats, Outline, Rng, blob, polygon
+from dada.datasets.painted.textures import Material
 
 NEAREST = 400.0  # mm: nothing comes closer to the camera
-SHADOWS = 0.75  # share of parts that cast one; of others it falls out of sight
+SHADOWS = 0.75  # share of parts that cast a shadow
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Light:
         return cls(towards, rng.uniform(0.25, 0.8), rng.uniform(0.05, 0.6), rng.uniform(0.1, 0.7))
 
     def lamp(self, gloss: float) -> Floats:
-        """The numbers that the compiled passes want: see `painted_numba.shade`."""
+        """The parameters of `kernels.shade`, [9]."""
         x, y, z = self.towards
         half = 1 / math.sqrt(2 + 2 * z)
         diffuse = (1 - self.ambient) / max(z, 0.35)  # a surface that faces the camera is as bright as its colour
@@ -56,8 +56,8 @@ class Stage:
         depth: [H, W] mm.
         ground: [H, W] mm, the backdrop alone.
         distance: mm to its middle, about.
-        pixel: mm in the scene that a pixel sees, at the depth of the backdrop.
-        per_pixel: see `painted_numba.shade`.
+        pixel: mm in the scene covered by a pixel, at the depth of the backdrop.
+        per_pixel: see `kernels.shade`.
     """
 
     def __init__(self, rng: Rng, size: tuple[int, int], distance: float, pixel: float, materials: list[Material]):
@@ -77,13 +77,13 @@ class Stage:
         light_ground(self.image, self.depth, self.per_pixel, self.light.lamp(0.0))
 
     def paint(self, part: Part, rest: float, follow: bool, material: Material | None, gloss: float, rng: Rng) -> None:
-        """Put a part on the stage where it is nearer than what is there.
+        """Paint a part where it is nearer than the scene so far.
 
         Args:
             part: silhouette and surface.
-            rest: depth of its thing in mm, or, with `follow`, how far it stands out from the ground.
-            follow: lie on the ground and share its slant.
-            material: of the surface; None continues what is seen behind it.
+            rest: depth of its object in mm, or, with `follow`, its height above the backdrop.
+            follow: follow the depth of the backdrop.
+            material: of the surface; None copies the image behind it.
             gloss: strength of the highlight.
             rng: draws bumps and the shadow.
         """
@@ -106,15 +106,15 @@ class Stage:
         compose(image, behind, coverage, depth, surface, np.float32(part.gain / 255), self.per_pixel, lamp)
 
     def _behind(self, box: Box, rng: Rng) -> Bytes:
-        """What is seen near a box: an object with it for a texture hardly stands out."""
+        """The image near a box, as a texture: an object with it hardly differs from its background."""
         height, width = self.depth.shape
         x, y = (int(k) for k in rng.integers(-8, 9, 2))
         x, y = np.clip(box.x + x, 0, width - box.width), np.clip(box.y + y, 0, height - box.height)
         patch = self.image[Box(int(x), int(y), box.width, box.height).window]
         return cv2.convertScaleAbs(patch, alpha=255 * rng.uniform(0.85, 1.15))
 
-    def _cast_shadow(self, box: Box, seen: Floats, gap: float, nearest: float, rng: Rng) -> None:
-        """Darken what lies behind a part, `gap` pixels away: next to it (contact) or thrown away from the lamp."""
+    def _cast_shadow(self, box: Box, coverage: Floats, gap: float, nearest: np.float32, rng: Rng) -> None:
+        """Darken the surface behind a part, `gap` pixels away, in the direction away from the lamp."""
         throw = min(max(gap, 0.0), rng.uniform(1, 30))
         blur = 1 + int(throw * self.light.softness + rng.uniform(0, 3))
         dx, dy = (round(-throw * c) for c in self.light.towards[:2])
@@ -127,12 +127,12 @@ class Stage:
         if target.size == 0:
             return
         first_row, first_column = max(-top, 0), max(-left, 0)
-        target[...] = seen[first_row : first_row + target.shape[0], first_column : first_column + target.shape[1]]
+        target[...] = coverage[first_row : first_row + target.shape[0], first_column : first_column + target.shape[1]]
         shadow = cv2.stackBlur(shadow, (2 * blur + 1,) * 2)
         darken(self.image[wide.window], self.depth[wide.window], shadow, nearest, np.float32(self.light.shadow))
 
     def light_up(self, rng: Rng) -> None:
-        """Light that ignores depth: gradients over the picture, shadows of things out of sight, vignetting."""
+        """Apply light that is independent of depth: gradients, shadows of objects outside the image, vignetting."""
         height, width = self.depth.shape
         x, y = np.linspace(-1, 1, width, dtype=np.float32)[None], np.linspace(-1, 1, height, dtype=np.float32)[:, None]
         a, b, vignette = (np.float32(c) for c in (*rng.normal(0, 0.15, 2), rng.uniform(0, 0.15)))
@@ -143,7 +143,7 @@ class Stage:
 
 
 def _thrown(rng: Rng, height: int, width: int) -> Floats:
-    """The shadow of something out of sight, soft or hard, as a factor of light, [height, width]."""
+    """The shadow of an object outside the image, soft or hard, as a factor of light, [height, width]."""
     reach = 0.5 * np.hypot(height, width) * rng.uniform(0.2, 0.9)
     place = rng.uniform(0, 1, 2) * (width, height)
     outline = Outline([p + place for p in (polygon, blob)[rng.integers(2)](rng, reach)])

@@ -1,4 +1,4 @@
-"""Grey patterns for painted scenes: noise, wood, cloth, masonry, print and scribble, each a tile of bytes."""
+"""Grey patterns for painted scenes: noise, wood, cloth, masonry, print and scribble, each an 8-bit tile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from dada.datasets.painted_outlines import Bytes, Rng
+from dada.datasets.painted.outlines import Bytes, Rng
 
 TILE = 256  # side of a tile
 
@@ -16,7 +16,7 @@ TILE = 256  # side of a tile
 def _stretch(values: NDArray[np.floating]) -> Bytes:
     """To 0..255, a little clipped."""
     low, high = np.percentile(values, (0.5, 99.5))
-    return np.rint(np.clip((values - low) * (255 / max(high - low, 1e-9)), 0, 255)).astype(np.uint8)
+    return np.asarray(np.rint(np.clip((values - low) * (255 / max(high - low, 1e-9)), 0, 255)), np.uint8)
 
 
 def _field(rng: Rng, slope: float, stretch: float = 1.0) -> NDArray[np.float64]:
@@ -26,7 +26,7 @@ def _field(rng: Rng, slope: float, stretch: float = 1.0) -> NDArray[np.float64]:
     amplitude[0, 0] = 0
     waves = rng.standard_normal(amplitude.shape) + 1j * rng.standard_normal(amplitude.shape)
     field = np.fft.irfft2(waves * amplitude, s=(TILE, TILE))
-    return field / field.std()
+    return np.asarray(field / field.std())
 
 
 def _grid() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -109,7 +109,7 @@ def _cells(rng: Rng) -> Bytes:
 
 
 def _dead_leaves(rng: Rng) -> Bytes:
-    """Discs falling over each other with radius ** -3: the statistics of natural images."""
+    """Overlapping discs with radius ** -3 (dead leaves model): the statistics of natural images."""
     tile = np.zeros((TILE, TILE), np.uint8)
     smallest = rng.uniform(1.5, 6)
     for radius in np.sort(smallest * rng.uniform(0.0005, 1, 900) ** -0.5)[::-1]:

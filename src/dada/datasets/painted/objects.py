@@ -1,4 +1,4 @@
-"""Things for painted scenes: one or several parts, each a silhouette with a surface behind it."""
+"""Objects of painted scenes: one or several parts, each a silhouette with a surface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from dada.datasets.painted_outlines import (
+from dada.datasets.painted.outlines import (
     Box,
     Floats,
     Outline,
@@ -23,7 +23,7 @@ from dada.datasets.painted_outlines import (
     polygon,
     rectangle,
     ring,
-    turn,
+    rotate,
     walk,
     window,
 )
@@ -31,11 +31,11 @@ from dada.datasets.painted_outlines import (
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Depth over the image plane relative to the depth of its thing, negative towards the camera.
+    """Depth over the image plane relative to the depth of its object, negative towards the camera.
 
     Attributes:
-        anchor: x, y where `lift` holds.
-        lift: towards the camera at the anchor, in pixels of the thing (a pixel times its depth over the focal length).
+        anchor: x, y of the point to which `lift` refers.
+        lift: towards the camera at the anchor, in pixels of the object (a pixel times its depth over the focal length).
         slope: depth per pixel along x and y, in the same unit: the tangent of the slant.
         form: what rises from the plane: "flat", "cylinder", "cap", "pillow" (rises from the silhouette) or "bumps".
         rise: height of the form.
@@ -63,7 +63,7 @@ class Surface:
     def _form(self, x: Floats, y: Floats, coverage: Floats, rng: Rng) -> Floats:
         if self.form == "pillow":
             inside = cv2.distanceTransform((coverage >= 0.5).astype(np.uint8), cv2.DIST_L2, 3)
-            return np.sqrt(np.minimum(inside * np.float32(1 / self.radius), 1))
+            return np.asarray(np.sqrt(np.minimum(inside * np.float32(1 / self.radius), 1)))
         if self.form == "bumps":
             shape = max(2, int(x.size / self.radius) + 2), max(2, int(y.size / self.radius) + 2)
             knots = rng.standard_normal(shape[::-1], np.float32)
@@ -71,17 +71,18 @@ class Surface:
         if self.form == "cylinder":
             across = (np.float32(np.cos(self.angle)) * x + np.float32(np.sin(self.angle)) * y) / np.float32(self.radius)
             return np.sqrt(np.maximum(1 - across * across, np.float32(0.01)))
-        return np.sqrt(np.maximum(1 - (x * x + y * y) * np.float32(1 / self.radius**2), np.float32(0.01)))
+        cap = 1 - (x * x + y * y) * np.float32(1 / self.radius**2)
+        return np.asarray(np.sqrt(np.maximum(cap, np.float32(0.01))))
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A silhouette, its surface, and how bright it is against the other parts of its thing."""
+    """A silhouette, its surface, and its brightness relative to the other parts of its object."""
 
     outline: Outline
     surface: Surface
     gain: float = 1.0
-    own_material: bool = False  # a colour of its own beside the other parts
+    own_material: bool = False  # another material than the other parts
 
 
 def _point(place: Points) -> tuple[float, float]:
@@ -127,7 +128,7 @@ def sticks(rng: Rng, centre: Points, size: float) -> list[Part]:
     spread = rng.choice([0.02, 0.3, 2.0])
     for _ in range(int(rng.choice([1, 1, 2, 4, 7]))):
         width = float(np.exp(rng.uniform(np.log(1.2), np.log(1.2 + 0.25 * min(size, 60)))))
-        half = turn(np.array([[size, 0.0]]), shared + rng.normal(0, spread))[0] * rng.uniform(0.5, 1)
+        half = rotate(np.array([[size, 0.0]]), shared + rng.normal(0, spread))[0] * rng.uniform(0.5, 1)
         middle = centre + rng.normal(0, 0.3, 2) * size
         across = np.array([-half[1], half[0]]) / np.linalg.norm(half) * width / 2
         taper = rng.uniform(0.3, 1) if rng.random() < 0.4 else 1.0
@@ -159,7 +160,7 @@ def mesh(rng: Rng, centre: Points, size: float) -> list[Part]:
     for angle in (first, first + np.pi / 2 + rng.normal(0, 0.2))[: int(rng.integers(1, 3))]:
         for offset in np.arange(-size, size + 1, spacing):
             ends = np.array([[-size, offset], [size, offset]]) * 0.8
-            strokes.append((turn(ends, angle) + centre, float(width)))
+            strokes.append((rotate(ends, angle) + centre, float(width)))
     anchor = _point(centre)
     return [Part(Outline(strokes=strokes), Surface(anchor, 0, slant(rng)))]
 
@@ -178,11 +179,11 @@ def letters(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 def carton(rng: Rng, centre: Points, size: float) -> list[Part]:
-    """A box of two or three faces: depth goes on over its edges, brightness does not."""
+    """A box of two or three faces: depth is continuous across its edges, brightness is not."""
     right, down = size * rng.uniform(0.3, 0.9, 2)
-    back = turn(np.array([[size * rng.uniform(0.15, 0.6), 0.0]]), rng.uniform(0, 2 * np.pi))[0]
-    turned = rng.normal(0, 0.2)
-    front = turn(np.array([[-right, -down], [right, -down], [right, down], [-right, down]]), turned) + centre
+    back = rotate(np.array([[size * rng.uniform(0.15, 0.6), 0.0]]), rng.uniform(0, 2 * np.pi))[0]
+    angle = rng.normal(0, 0.2)
+    front = rotate(np.array([[-right, -down], [right, -down], [right, down], [-right, down]]), angle) + centre
     steep = rng.uniform(0.6, 3)
     slope = slant(rng) if rng.random() < 0.5 else (0.0, 0.0)
     anchor = _point(centre)
@@ -211,8 +212,8 @@ def stack(rng: Rng, centre: Points, size: float) -> list[Part]:
     parts = []
     for low, high in pairwise(edges):
         left, right = -size * rng.uniform(0.5, 0.9), size * rng.uniform(0.5, 0.9)
-        corners = turn(np.array([[left, low], [right, low], [right, high], [left, high]]), angle) + centre
-        across = turn(np.array([[0.0, 1.0]]), angle)[0]
+        corners = rotate(np.array([[left, low], [right, low], [right, high], [left, high]]), angle) + centre
+        across = rotate(np.array([[0.0, 1.0]]), angle)[0]
         rounded = rng.random() < 0.4
         middle = corners.mean(0)
         surface = Surface(_point(middle), float(rng.normal(0, 0.25) * size), slope,
@@ -223,7 +224,7 @@ def stack(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 def plant(rng: Rng, centre: Points, size: float) -> list[Part]:
-    """Leaves around a stem in a few layers, each with its own depth and slant; what is behind shows between them."""
+    """Leaves around a stem in a few layers, each with its own depth and slant, and gaps between them."""
     parts = []
     leaves = int(math.exp(rng.uniform(math.log(2), math.log(25))))
     largest = rng.uniform(0.8, 1.2) / math.sqrt(leaves)
@@ -239,7 +240,7 @@ def plant(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 def heap(rng: Rng, centre: Points, size: float) -> list[Part]:
-    """Many small things of one kind thrown together: pebbles, toys, beads."""
+    """Many small objects of one kind: pebbles, toys, beads."""
     make = (ellipse, blob, polygon)[rng.integers(3)]
     small = max(size * rng.uniform(0.1, 0.3), 2)
     parts = []
@@ -252,7 +253,7 @@ def heap(rng: Rng, centre: Points, size: float) -> list[Part]:
 
 
 Maker = Callable[[Rng, Points, float], list[Part]]
-THINGS: list[tuple[Maker, float]] = [
+OBJECTS: list[tuple[Maker, float]] = [
     (solid, 5.0),
     (sheet_with_holes, 1.5),
     (sticks, 2.0),

@@ -1,28 +1,25 @@
-"""The passes over pixels of painting a scene, compiled: each does in one sweep what numpy would do in a dozen."""
+"""The compiled loops of the painter: each replaces a dozen passes of numpy over the image."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dada.jit import jit
+from dada.datasets.compiled import compiled
+from dada.datasets.painted.outlines import Bytes, Floats
 
-compiled: Any = jit()
-
-# a plain 1 would turn the arithmetic to float64
+# a literal 1 would change the arithmetic to float64
 ZERO, ONE, BRIGHTEST = np.float32(0), np.float32(1), np.float32(1.8)
 
 
 @compiled
-def shade(depth, i, j, per_pixel, lamp):
+def shade(depth: Floats, i: int, j: int, per_pixel: np.float32, lamp: Floats) -> np.float32:
     """Brightness of a surface at a pixel; one that faces the camera has about 1.
 
     Args:
         depth: [h, w] mm.
         i: row.
         j: column.
-        per_pixel: turns the difference of depth between the two neighbours of a pixel into a slope.
+        per_pixel: 1/mm; slope per difference of depth between the two neighbours of a pixel.
         lamp: [9] direction to the lamp (3), half-way direction between lamp and camera (3), ambient light, light of the
             lamp, gloss.
     """
@@ -43,7 +40,7 @@ def shade(depth, i, j, per_pixel, lamp):
 
 
 @compiled
-def light_ground(image, depth, per_pixel, lamp):
+def light_ground(image: Floats, depth: Floats, per_pixel: np.float32, lamp: Floats) -> None:
     """Multiply an image [H, W, 3] by the brightness of the surfaces in `depth`."""
     for i in range(image.shape[0]):
         for j in range(image.shape[1]):
@@ -53,8 +50,12 @@ def light_ground(image, depth, per_pixel, lamp):
 
 
 @compiled
-def hide(coverage, depth, behind):
-    """Uncover a part where it is not the nearest; return its largest coverage, mean gap behind it and nearest depth."""
+def hide(coverage: Floats, depth: Floats, behind: Floats) -> tuple[np.float32, float, np.float32]:
+    """Set the coverage of a part to 0 where it is occluded.
+
+    Returns:
+        Its largest coverage, its mean distance from the surface behind it and its nearest depth, both in mm.
+    """
     largest, nearest = ZERO, np.float32(np.inf)
     gap, count = 0.0, 0.0
     for i in range(coverage.shape[0]):
@@ -70,7 +71,7 @@ def hide(coverage, depth, behind):
 
 
 @compiled
-def darken(image, depth, shadow, nearest, strength):
+def darken(image: Floats, depth: Floats, shadow: Floats, nearest: np.float32, strength: np.float32) -> None:
     """Lay a shadow [h, w] in 0..1 on what is further away than `nearest`."""
     for i in range(shadow.shape[0]):
         for j in range(shadow.shape[1]):
@@ -81,7 +82,16 @@ def darken(image, depth, shadow, nearest, strength):
 
 
 @compiled
-def compose(image, behind, coverage, depth, surface, gain, per_pixel, lamp):
+def compose(
+    image: Floats,
+    behind: Floats,
+    coverage: Floats,
+    depth: Floats,
+    surface: Bytes,
+    gain: np.float32,
+    per_pixel: np.float32,
+    lamp: Floats,
+) -> None:
     """Blend a lit surface over an image by coverage; a pixel covered by half takes the depth of the surface.
 
     Args:
@@ -106,8 +116,10 @@ def compose(image, behind, coverage, depth, surface, gain, per_pixel, lamp):
 
 
 @compiled
-def expose(image, grain, exposure, dark, bright, picture):
-    """Light times exposure to bytes, with noise of deviation dark + bright * light.
+def expose(
+    image: Floats, grain: Floats, exposure: np.float32, dark: np.float32, bright: np.float32, picture: Bytes
+) -> None:
+    """Convert light times exposure to 8 bits, with noise of deviation dark + bright * light.
 
     Args:
         image: [H, W, 3] light.
@@ -126,7 +138,7 @@ def expose(image, grain, exposure, dark, bright, picture):
 
 
 @compiled
-def count_jumps(depth, step):
+def count_jumps(depth: Floats, step: np.float32) -> int:
     """Pixels of [H, W] that differ from their right neighbour by more than `step` times the nearer; no skies."""
     count = 0
     for i in range(depth.shape[0]):
