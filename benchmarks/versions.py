@@ -6,8 +6,8 @@
 OLD is the folder of the other checkout. Each part runs in processes of its own, old and new alternately (`--rounds`);
 the least time of each counts, and what is printed is both times and new / old. Parts:
 
-crops     `equilibrium` on one thread, 256 x 256: the reference vectors `dada_free_*_xS.npz` of --vectors, else the embedded
-          scene; `ratio` and `shift`, forward, and forward with the gradient
+crops     `equilibrium` on one thread, 256 x 256: the reference vectors `dada_free_*_xS.npz` of --vectors, else the
+          embedded scene; `ratio` and `shift`, forward, and forward with the gradient
 scenes    the same, forward, on all cores, for the full-size scenes in --scenes (folders with rgb.png and disp1.png)
 embedded  the same for the embedded scene at 2048 x 2048
 upsample  `dada.upsample` from arrays: `none` at 256 x 256 for every factor, the default at x8 for three sizes

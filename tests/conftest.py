@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
-settings.register_profile("dada", deadline=None, max_examples=40)
+# without the phase that explains failures, which traces every line, those of numba's compiler too
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
+settings.register_profile("dada", deadline=None, max_examples=40, phases=PHASES)
 settings.load_profile("dada")
 
 

@@ -6,6 +6,7 @@ import warnings
 import pytest
 import torch
 
+from dada import compiling
 from dada.diffusion import (
     Coefficients,
     ConvergenceWarning,
@@ -16,7 +17,6 @@ from dada.diffusion import (
     newton,
     system,
 )
-from dada.diffusion.cpu import compiling
 
 from .problems import random_mask, random_problem, random_weight
 

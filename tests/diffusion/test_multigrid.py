@@ -43,7 +43,9 @@ def test_the_first_grid_takes_four_by_four_pixels_in_wide_blocks() -> None:
     sizes = {}
     for factor in (8, 24, 30, 32):
         blocks = partition((3, 2), (3 * factor, 2 * factor))
-        sizes[factor] = [(grid.rows[-1] // 3, grid.cols[-1] // 2) for grid in multigrid.grids(blocks, loose=False)]
+        sizes[factor] = [
+            tuple(np.array(grid.blocks.target_size) // (3, 2)) for grid in multigrid.grids(blocks, loose=False)
+        ]
     assert sizes[8] == [(4, 4), (2, 2)]
     assert sizes[24] == [(6, 6), (3, 3), (2, 2)]
     assert sizes[30] == [(8, 8), (4, 4), (2, 2)]
@@ -59,5 +61,5 @@ def test_groups_stay_within_their_block_and_cover_every_pixel(size) -> None:
         assert (np.diff(grid.groups.rows) > 0).all()
         if grid.kind == "within":
             assert set(rows) <= set(grid.groups.rows)  # no group crosses the border of a block
-            assert len(grid.rows) == len(blocks.rows)
-            rows = grid.rows
+            assert len(grid.blocks.rows) == len(blocks.rows)
+            rows = grid.blocks.rows

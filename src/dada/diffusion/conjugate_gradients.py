@@ -43,4 +43,5 @@ def conjugate_gradients(system: System, rz: Array, target: Array, limit: Array |
         active = active & (rz > target) & (rz < HOPELESS * least) & (count < limit)
     if system.grids and bool(moved.any()):
         system.half_step(rz, beta, moved & (rz < HOPELESS * least))
+    system.finish()
     return rz, count

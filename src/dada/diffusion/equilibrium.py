@@ -14,7 +14,7 @@ and then, whatever the number of iterations was,
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -83,14 +83,13 @@ def equilibrium(
         f"reached tolerance {tolerance:g}"
         if done
         else f"stopped after {int(count)} iterations with residual {float(left):.1e}, tolerance {tolerance:g}"
-        for done, count, left in zip(record.converged, record.iterations, record.residual, strict=True)
+        for count, left, done in zip(*record.account, strict=True)
     ]
-    if warn and not bool(record.converged.all()):
-        bad = [text for text, done in zip(reason, record.converged, strict=True) if not done]
+    bad = [text for text, done in zip(reason, record.account[-1], strict=True) if not done]
+    if warn and bad:
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
         warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=2)
-    shape = (source.shape[0], source.shape[1])
-    return summarise(values, measurement, shape, record.iterations, record.residual, record.converged, reason)
+    return summarise(values, measurement, (source.shape[0], source.shape[1]), *record.account, reason)
 
 
 @dataclass
@@ -100,50 +99,30 @@ class _Record:
     measurement: Measurement
     adjust: Adjust
     tolerance: float
-    max_iterations: int
-    iterations: Tensor = field(default_factory=lambda: torch.empty(0))
-    residual: Tensor = field(default_factory=lambda: torch.empty(0))
-    converged: Tensor = field(default_factory=lambda: torch.empty(0))
+    limit: int
+    account: tuple[Tensor, ...] = ()  # [N] iterations, residual, converged
 
 
 class _Equilibrium(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        source: Tensor,
-        weight: Tensor,
-        vertical: Tensor,
-        horizontal: Tensor,
-        begin: Tensor,
-        record: _Record,
-    ) -> Tensor:
-        c = Coefficients(vertical.detach(), horizontal.detach())
-        values, iterations, residual, converged = solve(
-            c, record.measurement, record.adjust, begin, record.tolerance, record.max_iterations
-        )
-        record.iterations, record.residual, record.converged = iterations, residual, converged
-        ctx.save_for_backward(source, weight, vertical, horizontal, values)
-        ctx.record = record
+    def forward(ctx: Any, source: Tensor, weight: Tensor, *given: Any) -> Tensor:
+        *c, begin, record = given
+        how = record.measurement, record.adjust
+        values, *account = solve(Coefficients(*c), *how, begin, record.tolerance, record.limit)
+        record.account, ctx.record = tuple(account), record
+        ctx.save_for_backward(source, weight, *c, values)
         return values
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, ...]:
-        source, weight, vertical, horizontal, y = (saved.detach() for saved in ctx.saved_tensors)
+        source, weight, *c, y = ctx.saved_tensors
         record: _Record = ctx.record
-        c = Coefficients(vertical, horizontal)
-        flux, *edges = adjoint(
-            c,
-            record.measurement,
-            record.adjust,
-            y,
-            v.contiguous(),
-            GRADIENT_LOOSER * record.tolerance,
-            record.max_iterations,
-        )
-        need = ctx.needs_input_grad
+        how = record.measurement, record.adjust
+        looser = GRADIENT_LOOSER * record.tolerance
+        flux, *edges = adjoint(Coefficients(*c), *how, y.detach(), v.contiguous(), looser, record.limit)
         grad_weight = None
-        if need[1]:
+        if ctx.needs_input_grad[1]:
             soft = (weight > 0) & torch.isfinite(weight)
             misfit = source - record.measurement.down(y)
             grad_weight = torch.where(soft, flux * misfit / torch.where(soft, weight, 1.0), 0.0)
@@ -216,7 +195,7 @@ def _start_shift(system: System, y: Array, f: Array | None) -> Array:
     system.assemble(y, ~every, every)
     system.r[:] = system.backend.flow(y, f, every) / -system.levels[0].sd
     if f is not None:
-        system.r[system.backend.isolated()] = 0  # whose value depends on no coefficient
+        system.r[system.isolated()] = 0  # whose value depends on no coefficient
     return system.start(every)
 
 
@@ -258,12 +237,13 @@ def _reference_energy(system: System, y: Array) -> Array:
     """y'L y of the nearest-neighbour image, or of the start where that is constant."""
     filled = system.xp.where(system.used, system.source, system.mean_source()[:, None, None])
     energy = system.backend.nearest_energy(filled)
-    return energy if bool((energy > 0).all()) else system.xp.where(energy > 0, energy, system.backend.energy(y))
+    return energy if bool((energy > 0).all()) else system.xp.where(energy > 0, energy, system.energy(y))
 
 
 def _rounding(system: System, y: Array) -> Array:
     """The r'z that the rounding of y alone leaves."""
-    return (2 * system.backend.eps) ** 2 * 2 * system.backend.edge_total() * (y * y).mean((1, 2))
+    edges = system.backend.cv.sum((1, 2)) + system.backend.ch.sum((1, 2))
+    return (2 * system.backend.eps) ** 2 * 2 * edges * (y * y).mean((1, 2))
 
 
 def _warn_of_adjoint(left: float, tolerance: float) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .blocks import spread
-from .coefficients import Coefficients
+from .coefficients import Coefficients, laplacian
 from .measurement import Adjust, Measurement, extremes, read_measurement
 from .solution import Solution, summarise
 
@@ -22,16 +22,7 @@ STEPS = 9024  # the paper's 8000 + 1024 at test time
 
 def diffuse(y: Tensor, coefficients: Coefficients, step_size: float = STEP_SIZE) -> Tensor:
     """One diffusion step, y + lambda sum c (y_n - y_p) over the four neighbours (Eq. 1); y is [N, H, W]."""
-    down_flow = step_size * coefficients.vertical * y.diff(dim=-2)
-    right_flow = step_size * coefficients.horizontal * y.diff(dim=-1)
-    pad = torch.nn.functional.pad
-    return (
-        y
-        + pad(down_flow, (0, 0, 0, 1))
-        - pad(down_flow, (0, 0, 1, 0))
-        + pad(right_flow, (0, 1))
-        - pad(right_flow, (1, 0))
-    )
+    return y - step_size * laplacian(y, coefficients)
 
 
 def adjustment(
@@ -52,14 +43,10 @@ def adjustment(
 def _pull(measurement: Measurement, step_size: float) -> Tensor:
     """Share of the misfit removed in one step: 1 for hard cells, 0 for those without a measurement."""
     theta = step_size * measurement.weight / measurement.count.clamp(min=1)
-    return torch.where(
-        torch.isinf(theta),
-        torch.ones_like(theta),
-        theta / (1 + theta).clamp(max=torch.finfo(theta.dtype).max),
-    )
+    return torch.where(torch.isinf(theta), 1.0, theta / (1 + theta))
 
 
-def iterate(
+def iterate(  # noqa: D417
     source: Tensor,
     coefficients: Coefficients,
     *,
@@ -84,9 +71,7 @@ def iterate(
         grad_steps: how many of them, the last ones, are differentiable (the paper's N_grad); memory grows with it.
         step_size: lambda of Eq. 1, in (0, 1/4); divided by the largest coefficient if that is above 1.
         epsilon: added to the divisor of Eq. 3; the authors' released code uses 1e-8.
-        mask: [B, K, h, w] bool, cells with a measurement.
-        coverage: [B, K, H, W] bool, pixels over which the cells were measured.
-        weight: [B, K, h, w] >= 0, how firmly each cell is held; infinite (the default) is exact, 0 is no measurement.
+        mask: this, coverage and weight as in `equilibrium`.
 
     Returns:
         Solution. Its residual is the largest change in the last step relative to the source's range.
@@ -99,18 +84,18 @@ def iterate(
     # those of Eq. 2 are at most 1; the loop ends at the same image with smaller steps, which larger ones need
     step_size /= max([1.0, *(extremes(edges)[1] for edges in coefficients if edges.numel())])
     flat = flatten(coefficients, source.shape[1])
+    how = measurement, adjust, step_size, epsilon
     before = y = start(initial, source, measurement).detach()
     with torch.no_grad():
         if steps == 0:
             y = adjustment(y, measurement, adjust)
         elif grad_steps == 0:  # the last step on its own, to see how much it still changes
-            before = _run(y, flat, measurement, adjust, step_size, epsilon, steps - 1)
-            y = _run(before, flat, measurement, adjust, step_size, epsilon, 1)
+            before = _run(y, flat, *how, steps - 1)
+            y = _run(before, flat, *how, 1)
         else:
-            y = _run(y, flat, measurement, adjust, step_size, epsilon, steps - grad_steps)
+            y = _run(y, flat, *how, steps - grad_steps)
     for _ in range(grad_steps):
-        before = y
-        y = adjustment(diffuse(y, flat, step_size), measurement, adjust, step_size, epsilon)
+        before, y = y, adjustment(diffuse(y, flat, step_size), *how)
     count = torch.full((y.shape[0],), steps)
     change = _relative_change(before.detach(), y.detach(), measurement)
     still = change < 10 * torch.finfo(y.dtype).eps
@@ -141,23 +126,17 @@ def flatten(coefficients: Coefficients, channels: int) -> Coefficients:
 
 
 def _run(
-    y: Tensor,
-    coefficients: Coefficients,
-    measurement: Measurement,
-    adjust: Adjust,
-    step_size: float,
-    epsilon: float,
-    steps: int,
+    y: Tensor, c: Coefficients, measurement: Measurement, adjust: Adjust, step_size: float, epsilon: float, steps: int
 ) -> Tensor:
     """`steps` steps without gradient: compiled on the CPU, torch elsewhere."""
-    if y.device.type != "cpu":
-        for _ in range(steps):
-            y = adjustment(diffuse(y, coefficients, step_size), measurement, adjust, step_size, epsilon)
-        return y
-    from .cpu.backend import run_loop
+    if y.device.type == "cpu":
+        from .cpu.backend import run_loop
 
-    pull = _pull(measurement, step_size)
-    return run_loop(y, Coefficients(*(step_size * c for c in coefficients)), measurement, pull, adjust, epsilon, steps)
+        weights = Coefficients(*(step_size * edges for edges in c))
+        return run_loop(y, weights, measurement, _pull(measurement, step_size), adjust, epsilon, steps)
+    for _ in range(steps):
+        y = adjustment(diffuse(y, c, step_size), measurement, adjust, step_size, epsilon)
+    return y
 
 
 def _relative_change(before: Tensor, after: Tensor, measurement: Measurement) -> Tensor:

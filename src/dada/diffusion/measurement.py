@@ -31,11 +31,6 @@ class Measurement:
     count: Tensor  # [N, h, w] measured pixels of each cell, 0 where not measured
     measured: Tensor | None  # [N, H, W] bool, the pixels that take part; None: all of them
 
-    @property
-    def hard(self) -> Tensor:
-        """Cells that must be met exactly, [N, h, w] bool."""
-        return torch.isinf(self.weight) & (self.count > 0)
-
     def down(self, target: Tensor) -> Tensor:
         """Mean of the measured pixels of each cell, [N, h, w]; 0 where not measured."""
         taken = target if self.measured is None else target * self.measured
@@ -63,44 +58,35 @@ def read_measurement(
         raise ValueError(f"source must be float32 or float64, got {source.dtype}; convert it with .float()")
     _check_coefficients(source, coefficients)
     blocks = partition(tuple(source.shape[-2:]), coefficients.size)
-    images = source.shape[0] * source.shape[1]
-
-    detached = source.detach()
-    cells = (images, *blocks.source_size)
+    cells = (source.shape[0] * source.shape[1], *blocks.source_size)
+    values, firmness = source.reshape(cells), torch.full_like(source, torch.inf)
+    count = torch.from_numpy(blocks.area).to(source).expand(cells)
     if mask is None and coverage is None and weight is None:  # the usual case, in a few operations
-        _check_whole(detached, adjust)
-        count = torch.from_numpy(blocks.area).to(detached).expand(cells)
-        return Measurement(
-            blocks, source.reshape(cells), torch.full_like(detached, torch.inf).reshape(cells), count, None
-        )
-    strength = torch.full_like(detached, torch.inf)
+        low, high = extremes(source)
+        if not (math.isfinite(low) and math.isfinite(high) and (adjust == "shift" or low > 0)):
+            _check_values(values.detach(), count > 0, adjust)
+        return Measurement(blocks, values, firmness.reshape(cells), count, None)
     if weight is not None:
-        strength = _expand("weight", weight, source.shape).to(source.dtype)
-        if not bool((strength.detach() >= 0).all()):
+        firmness = _expand("weight", weight, source.shape).to(source.dtype)
+        if not bool((firmness.detach() >= 0).all()):
             raise ValueError("weight must be >= 0 (0: no measurement, infinite: exact), got negative values or NaN")
     if mask is not None:
-        strength = torch.where(_expand("mask", mask, source.shape).bool(), strength, torch.zeros_like(strength))
+        firmness = torch.where(_expand("mask", mask, source.shape).bool(), firmness, 0.0)
+    firmness = firmness.reshape(cells)
     measured = None
     if coverage is not None:
-        size = (source.shape[0], source.shape[1], *coefficients.size)
-        measured = _expand("coverage", coverage, size).bool().reshape(images, *coefficients.size)
-    strength = strength.reshape(cells)
-    count = torch.from_numpy(blocks.area).to(detached).expand(cells)
-    if measured is not None:
+        measured = _expand("coverage", coverage, (*source.shape[:2], *coefficients.size)).bool().flatten(0, 1)
         count = block_sum(measured.to(source.dtype), blocks)
-    count = torch.where(strength > 0, count, torch.zeros_like(count))
+    count = torch.where(firmness > 0, count, 0.0)
     if adjust == "ratio":  # firmer than the digits can tell from exact, since mu = w (S - d) / (n d)
-        firmest = torch.finfo(source.dtype).eps ** -0.4
-        strength = torch.where(strength > firmest * count, torch.full_like(strength, torch.inf), strength)
-    strength = torch.where(count > 0, strength, torch.zeros_like(strength))
-    if measured is None and not bool((count > 0).all()):
-        measured = torch.ones(images, *coefficients.size, dtype=torch.bool, device=source.device)
-    if measured is not None:
-        measured = measured & spread(count > 0, blocks)
-    values = source.reshape(cells)
-    _check_values(values.detach(), count > 0, adjust)
-    values = torch.where(count > 0, values, torch.zeros_like(values))
-    return Measurement(blocks, values, strength, count, measured)
+        firmness = torch.where(firmness > torch.finfo(source.dtype).eps ** -0.4 * count, torch.inf, firmness)
+    used = count > 0
+    if measured is None and not bool(used.all()):
+        measured = spread(used, blocks)
+    elif measured is not None:
+        measured = measured & spread(used, blocks)
+    _check_values(values.detach(), used, adjust)
+    return Measurement(blocks, torch.where(used, values, 0.0), torch.where(used, firmness, 0.0), count, measured)
 
 
 def _check_coefficients(source: Tensor, coefficients: Coefficients) -> None:
@@ -128,13 +114,6 @@ def _expand(name: str, given: Tensor, shape: tuple[int, ...]) -> Tensor:
         return given.expand(shape)
     except RuntimeError:
         raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}") from None
-
-
-def _check_whole(source: Tensor, adjust: Adjust) -> None:
-    """The same as `_check_values` where every cell is measured."""
-    low, high = extremes(source)
-    if not (math.isfinite(low) and math.isfinite(high) and (adjust == "shift" or low > 0)):
-        _check_values(source, torch.ones_like(source, dtype=torch.bool), adjust)
 
 
 def _check_values(source: Tensor, used: Tensor, adjust: Adjust) -> None:

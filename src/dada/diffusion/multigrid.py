@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from .blocks import Blocks, block_sum
 
@@ -35,20 +36,13 @@ class Grid:
 
     Attributes:
         kind: "within" blocks, one pixel for each of the "cells", or pairs of these "across" cells.
-        rows: first row of each block, and the end; of single pixels where there is no constraint.
-        cols: the same of columns.
-        groups: which pixels of the finer grid each pixel stands for.
+        blocks: of this grid; single pixels where there is no constraint.
+        groups: which pixels of the finer grid each of its pixels stands for.
     """
 
     kind: Literal["within", "cells", "across"]
-    rows: np.ndarray
-    cols: np.ndarray
+    blocks: Blocks
     groups: Blocks
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns of pixels."""
-        return self.groups.source_size
 
 
 @dataclass
@@ -56,10 +50,10 @@ class Level:
     """One grid with its part of the system, scaled to a unit diagonal; pixels are [N, H, W], cells [N, h, w].
 
     Attributes:
-        layout: the blocks in the form that the backend's operators take.
-        groups: the same for the groups of pixels that the next coarser grid stands for.
+        layout: the blocks as the backend's operators take them.
+        groups: the same of the groups of pixels that the next coarser grid stands for.
         wv: [N, H + 1, W] weights of vertical edges, with a border of zeros; row i joins pixel rows i - 1 and i.
-        wh: [N, H, W + 1] weights of horizontal edges.
+        wh: [N, H, W + 1] the same of horizontal edges.
         sd: square root of the unscaled diagonal; 0 where a pixel takes no part.
         g: the vector of the constraint.
         squares: [N, h, w] sums of g^2.
@@ -112,14 +106,14 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     side = FIRST_GROUP if widest_block(blocks) >= WIDE else 2
     while max(np.diff(rows).max(), np.diff(cols).max()) > 2:
         (down, rows), (right, cols) = _group_within(rows, side), _group_within(cols, side)
-        out.append(Grid("within", rows, cols, _groups(down, right)))
+        out.append(Grid("within", _partition(rows, cols), _partition(down, right)))
         side = 2
     if loose:
         kind: Literal["cells", "across"] = "cells"
         down, right = rows, cols
         while True:
             h, w = len(down) - 1, len(right) - 1
-            out.append(Grid(kind, np.arange(h + 1), np.arange(w + 1), _groups(down, right)))
+            out.append(Grid(kind, _partition(np.arange(h + 1), np.arange(w + 1)), _partition(down, right)))
             if max(h, w) <= 2:
                 break
             kind = "across"
@@ -127,8 +121,9 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     return tuple(out)
 
 
-def _groups(down: np.ndarray, right: np.ndarray) -> Blocks:
-    return Blocks((len(down) - 1, len(right) - 1), (int(down[-1]), int(right[-1])), down, right)
+def _partition(rows: np.ndarray, cols: np.ndarray) -> Blocks:
+    """From first rows and columns, and the ends."""
+    return Blocks((len(rows) - 1, len(cols) - 1), (int(rows[-1]), int(cols[-1])), rows, cols)
 
 
 def _group_within(starts: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,7 +178,6 @@ def _scaled(vertical: Tensor, horizontal: Tensor, diagonal: Tensor, active: Tens
     """Scale to a unit diagonal; pixels that are not active take no part."""
     sd = torch.where(active, diagonal.sqrt(), 0.0)
     inverse = _reciprocal(sd)
-    pad = torch.nn.functional.pad
     wv = pad(vertical * inverse[:, 1:] * inverse[:, :-1], (0, 0, 1, 1))
     return {"wv": wv, "wh": pad(horizontal * inverse[:, :, 1:] * inverse[:, :, :-1], (1, 1)), "sd": sd}
 
@@ -203,7 +197,6 @@ def between_groups(vertical: Tensor, horizontal: Tensor, groups: Blocks) -> tupl
 
 def _edge_sum(vertical: Tensor, horizontal: Tensor) -> Tensor:
     """Sum of the edges at each pixel."""
-    pad = torch.nn.functional.pad
     return pad(vertical, (0, 0, 1, 0)) + pad(vertical, (0, 0, 0, 1)) + pad(horizontal, (1, 0)) + pad(horizontal, (0, 1))
 
 

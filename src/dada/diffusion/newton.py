@@ -166,7 +166,7 @@ def _linearise(system: System, y: Array, last: Linearisation, which: Array) -> L
         system.assemble(y, last.at_y, stale)
     flow = backend.flow(y, None, which)
     mu = xp.where((which & last.at_y)[:, None, None], _multiplier(system, y, flow), last.mu)
-    backend.right_hand_side(system.r, y, last.at_y, y, mu, 0 * mu, flow, system.levels[0], which)
+    backend.right_hand_side(system.r, y, last.at_y, y, mu, 0 * mu, flow, system.levels[0].sd, which)
     rz = xp.where(which, system.start(which), last.rz)
     return Linearisation(rz, mu, last.at_y, xp.where(stale, 0.0, last.drift))
 
@@ -190,6 +190,6 @@ def _adjoint_residual(system: System, y: Array, v: Array, a: Array, mu: Array) -
     weight = system.inverse_weight * total**2 / xp.where(soft, system.source, 1)
     k = xp.where(system.hard, hard, xp.where(soft, moment / xp.where(soft, weight, 1), 0.0))
     at_y = system.all_images
-    backend.right_hand_side(system.r, y, at_y, a, mu, k, flow, system.levels[0], at_y)
-    system.r[backend.isolated()] = 0
+    backend.right_hand_side(system.r, y, at_y, a, mu, k, flow, system.levels[0].sd, at_y)
+    system.r[system.isolated()] = 0
     return system.start(at_y), k

@@ -58,15 +58,18 @@ class System:
         self.slack = self._slack_of_sums()
         self.x, self.r, self.p, self.q = (backend.new_field() for _ in range(4))
         self.along = xp.zeros_like(self.count)  # the multiplier of p
+        self.lacking = 0.0 * self.along[:, 0, 0]  # how much of p is still to be added to x
         self.enlargement = 1.0 if bool(self.soft.any()) else ENLARGEMENT
-        self.use_grids(grids(self.blocks, self.loose) if worth_it(self.blocks, backend.host(self.hard)) else ())
+        wanted = worth_it(self.blocks, backend.tensor(self.hard).cpu().numpy())
+        self.use_grids(grids(self.blocks, self.loose) if wanted else ())
 
     def use_grids(self, coarser: tuple[Grid, ...]) -> None:
         """Precondition by a V-cycle over these grids, or by the diagonal if there are none."""
         self.grids = coarser
-        self.levels: list[Level] = [self.backend.finest(), *map(self.backend.level, coarser)]
-        for finer, grid in zip(self.levels, coarser, strict=False):
-            finer.groups = self.backend.as_layout(grid.groups)
+        self.levels = [self.backend.level(self.blocks)]
+        for grid in coarser:
+            self.levels[-1].groups = self.backend.as_layout(grid.groups)
+            self.levels.append(self.backend.level(grid.blocks, constrained=grid.kind == "within"))
 
     def mean_source(self) -> Array:
         """[N] mean of the measured cells."""
@@ -76,6 +79,16 @@ class System:
         """[N] least of the measured values, or of their negatives."""
         low = self.xp.where(self.used, sign * self.source, self.xp.inf)
         return self.xp.amin(low, (1, 2))
+
+    def energy(self, y: Array) -> Array:
+        """[N] y'L y."""
+        down, right = y[:, 1:] - y[:, :-1], y[:, :, 1:] - y[:, :, :-1]
+        return (self.backend.cv * down**2).sum((1, 2)) + (self.backend.ch * right**2).sum((1, 2))
+
+    def isolated(self) -> Array:
+        """Pixels without any edge, of the system that is built."""
+        wv, wh = self.levels[0].wv, self.levels[0].wh
+        return wv[:, 1:] + wv[:, :-1] + wh[:, :, 1:] + wh[:, :, :-1] == 0
 
     # ---- the system at a state y
 
@@ -135,13 +148,13 @@ class System:
         return self.step(0.0 * active, active)
 
     def direction(self, beta: Array, active: Array) -> Array:
-        """p = z + beta p, q = K p + g k_p; return p'q."""
+        """p = z + beta p, q = K p + g k_p; return p'q. What x lacks of the last direction is added on the way."""
         backend, finest = self.backend, self.levels[0]
-        backend.turn(self.p, self.z, beta, active)
+        backend.turn(self.x, self.p, self.z, self.lacking, beta, active)
         product = backend.multiply(finest, self.p, self.q, active)
         if self.loose:  # k of the direction follows p; in hard cells it does not matter
             self.along = self.multiplier + beta[:, None, None] * self.along
-            backend.add_constraint(self.q, self.q, finest, self.along, active)
+            backend.plus_constraint(finest, self.q, self.along, active)
             product = product + (self.along * backend.block_sums(finest.g, self.p)).sum((1, 2))
         return product
 
@@ -151,7 +164,8 @@ class System:
         In a hard cell r matters only up to multiples of g. Taking them out keeps r'z free of cancellation.
         """
         xp, backend, finest = self.xp, self.backend, self.levels[0]
-        sums, squares = backend.step(self.x, self.r, self.p, self.q, finest, alpha, active, self.hard_inverse)
+        self.lacking = xp.where(active, alpha, self.lacking)
+        sums, squares = backend.step(self.r, self.q, finest, alpha, self.hard_inverse, active)
         rz = squares * (1 + 2 * backend.eps)  # what rounding leaves is not convergence
         if self.loose:
             kappa = xp.where(self.hard, 0.0, sums * finest.inverse)
@@ -162,14 +176,18 @@ class System:
             return xp.where(cycled >= 0.5 * rz, cycled, xp.nan)  # else rounding has upset the cycle
         self.z = self.r
         if self.loose:
-            self.z, self.multiplier = finest.memory["z"], kappa
-            backend.add_constraint(self.z, self.r, finest, -kappa, active)
+            self.z, self.multiplier = backend.plus_constraint(finest, self.r, -kappa, active, out="z"), kappa
         return rz
 
     def half_step(self, rz: Array, beta: Array, active: Array) -> None:
         """Move x along one more direction, without the residual: z is there already, and was most of the work."""
         alpha = divide(self.xp, rz, self.direction(beta, active))
-        self.backend.move(self.x, self.p, self.xp.where(active, alpha, 0.0))
+        self.lacking = self.xp.where(active, alpha, self.lacking)
+
+    def finish(self) -> None:
+        """Add to x what it lacks."""
+        self.backend.move(self.x, self.p, self.lacking)
+        self.lacking = 0.0 * self.lacking
 
     def solution(self) -> Array:
         """x without the scaling."""

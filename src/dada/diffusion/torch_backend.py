@@ -8,7 +8,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -19,6 +18,9 @@ from .coefficients import Coefficients, laplacian
 from .measurement import Measurement
 from .multigrid import OMEGA, TINY, Grid, Level
 
+Array = Tensor
+Pair = tuple[Tensor, Tensor]
+
 
 class TorchBackend:
     """Operators for N images of one size; see `System` for what they are used for."""
@@ -27,49 +29,40 @@ class TorchBackend:
 
     def __init__(self, c: Coefficients, measurement: Measurement) -> None:
         self.c, self.blocks = Coefficients(*(edges.detach() for edges in c)), measurement.blocks
+        self.cv, self.ch = self.c
         self.measured = None if measurement.measured is None else measurement.measured.to(c.vertical.dtype)
         self.eps = torch.finfo(c.vertical.dtype).eps
 
     # ---- arrays
 
-    def cells(self, values: Tensor) -> Tensor:
-        return values.detach().to(self.c.vertical.dtype)
+    def cells(self, values: Array) -> Array:
+        return values.detach().to(self.cv.dtype)
 
-    def field(self, values: Tensor) -> Tensor:
+    def field(self, values: Array) -> Array:
         """A copy of an image."""
         return values.detach().clone()
 
-    def tensor(self, values: Tensor) -> Tensor:
+    def tensor(self, values: Array) -> Array:
         return values
 
-    def per_image(self, numbers: Tensor) -> Tensor:
+    def per_image(self, numbers: Array) -> Array:
         """[N] as [N, 1, 1], to be used beside fields."""
         return numbers[:, None, None]
 
-    def host(self, values: Tensor) -> np.ndarray:
-        return values.cpu().numpy()
-
-    def new_field(self) -> Tensor:
-        return self.c.vertical.new_zeros(len(self.c.vertical), *self.blocks.target_size)
+    def new_field(self) -> Array:
+        return self.cv.new_zeros(len(self.cv), *self.blocks.target_size)
 
     def as_layout(self, blocks: Blocks) -> Blocks:
         return blocks
 
-    def finest(self) -> Level:
-        zero = self.new_field()
-        return Level(self.blocks, None, zero, zero, zero, zero, zero, zero, memory={"z": self.new_field()})
-
-    def level(self, grid: Grid) -> Level:
-        blocks = Blocks((len(grid.rows) - 1, len(grid.cols) - 1), grid.size, grid.rows, grid.cols)
-        empty = self.c.vertical.new_zeros(0)
-        level = Level(blocks, None, empty, empty, empty, empty, empty, empty, constrained=grid.kind == "within")
-        if not level.constrained:
-            level.g = level.inverse = self.c.vertical.new_zeros(len(self.c.vertical), *grid.size)
-        return level
+    def level(self, blocks: Blocks, constrained: bool = True) -> Level:
+        """A grid that is still to be filled."""
+        field, cells = (self.cv.new_zeros(len(self.cv), *size) for size in (blocks.target_size, blocks.source_size))
+        return Level(blocks, None, field, field, field, field, cells, cells, constrained)
 
     # ---- the system
 
-    def assemble(self, level: Level, y: Tensor, at_y: Tensor, used: Tensor, which: Tensor) -> None:
+    def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
         vertical, horizontal = self.c
         state = torch.where(at_y[:, None, None], y, 1.0)
         wv = pad(vertical * state[:, 1:] * state[:, :-1], (0, 0, 1, 1))
@@ -80,11 +73,11 @@ class TorchBackend:
         new = _scale(wv, wh, g, torch.maximum(diagonal, least).clamp(min=TINY).sqrt(), self.blocks)
         _replace(level, new, which)
 
-    def _block_max(self, values: Tensor) -> Tensor:
+    def _block_max(self, values: Array) -> Array:
         by_row = torch.stack([values[:, a:b].amax(1) for a, b in pairwise(self.blocks.rows)], 1)
         return torch.stack([by_row[:, :, a:b].amax(2) for a, b in pairwise(self.blocks.cols)], 2)
 
-    def coarsen(self, fine: Level, coarse: Level, which: Tensor) -> None:
+    def coarsen(self, fine: Level, coarse: Level, which: Array) -> None:
         """Fill a grid within blocks: groups of pixels of the finer one become one pixel each."""
         groups, sd = fine.groups, fine.sd
         vertical = fine.wv[:, 1:-1] * sd[:, 1:] * sd[:, :-1]
@@ -94,133 +87,112 @@ class TorchBackend:
         root = _edge_sum(wv, wh).clamp(min=TINY).sqrt()
         _replace(coarse, _scale(wv, wh, block_sum(fine.g * sd, groups), root, coarse.layout), which)
 
-    def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Tensor) -> None:
+    def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
         made = multigrid.across_cells(fine.wv, fine.wh, fine.sd, fine.g, slack, grid)
         for name, values in made.items():
-            setattr(coarse, name, values.to(self.c.vertical.dtype))
+            setattr(coarse, name, values.to(self.cv.dtype))
 
-    def isolated(self) -> Tensor:
-        """Pixels without any edge."""
-        return _edge_sum(pad(self.c.vertical, (0, 0, 1, 1)), pad(self.c.horizontal, (1, 1))) == 0
-
-    def flow(self, y: Tensor, f: Tensor | None, active: Tensor) -> Tensor:
+    def flow(self, y: Array, f: Array | None, active: Array) -> Array:
         """L y - f."""
         return laplacian(y, self.c) if f is None else laplacian(y, self.c) - f
 
     def right_hand_side(
-        self, r: Tensor, y: Tensor, at_y: Tensor, a: Tensor, mu: Tensor, k: Tensor, flow: Tensor, level: Level,
-        which: Tensor,
-    ) -> None:  # fmt: skip
+        self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
+    ) -> None:
         """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
         push = spread(mu, self.blocks) * a - spread(k, self.blocks)
         push = push if self.measured is None else push * self.measured
-        new = torch.where(at_y[:, None, None], y, 1.0) * (push - flow) / level.sd
+        new = torch.where(at_y[:, None, None], y, 1.0) * (push - flow) / sd
         r.copy_(torch.where(which[:, None, None], new, r))
 
     # ---- values
 
-    def block_sums(self, a: Tensor, b: Tensor | None = None, active: Tensor | None = None) -> Tensor:
+    def block_sums(self, a: Array, b: Array | None = None, active: Array | None = None) -> Array:
         """Sums of m a, or m a b, over each block."""
         values = a if b is None else a * b
         return block_sum(values if self.measured is None else values * self.measured, self.blocks)
 
-    def change_blocks(self, y: Tensor, change: Tensor, ratio: bool, active: Tensor | None) -> None:
+    def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
         wide = spread(change, self.blocks)
         wide = wide if self.measured is None else wide * self.measured
         wide = wide if active is None else wide * active[:, None, None]
         y += y * wide if ratio else wide
 
-    def update(self, y: Tensor, x: Tensor, sd: Tensor, relative: Tensor, active: Tensor) -> Tensor:
+    def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
         u = torch.where(relative[:, None, None], x / sd, x / (sd * y))
         factor = torch.where(u > -0.5, 1 + u, 0.25 / (-u).clamp(min=0.5))
         y.copy_(torch.where(active[:, None, None], (y * factor).clamp(min=TINY), y))
         return u.abs().amax((1, 2))
 
-    def nearest_energy(self, cells: Tensor) -> Tensor:
+    def nearest_energy(self, cells: Array) -> Array:
         """y'L y of the nearest-neighbour image of cells."""
-        return self.energy(spread(cells, self.blocks))
-
-    def energy(self, y: Tensor) -> Tensor:
-        """y'L y."""
-        vertical, horizontal = self.c
-        return (vertical * y.diff(dim=1) ** 2).sum((1, 2)) + (horizontal * y.diff(dim=2) ** 2).sum((1, 2))
-
-    def edge_total(self) -> Tensor:
-        """[N] sum of the coefficients."""
-        return self.c.vertical.sum((1, 2)) + self.c.horizontal.sum((1, 2))
+        y = spread(cells, self.blocks)
+        return (y * laplacian(y, self.c)).sum((1, 2))
 
     # ---- conjugate gradients
 
-    def step(
-        self, x: Tensor, r: Tensor, p: Tensor, q: Tensor, level: Level, alpha: Tensor, active: Tensor, inverse: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """x += alpha p, r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
-        length = torch.where(active, alpha, 0.0)[:, None, None]
-        x += length * p
-        r -= length * q
+    def step(self, r: Array, q: Array, level: Level, alpha: Array, inverse: Array, active: Array) -> Pair:
+        """r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
+        r -= torch.where(active, alpha, 0.0)[:, None, None] * q
         sums = block_sum(level.g * r, self.blocks)
         r -= level.g * spread(sums * inverse, self.blocks)
         return sums, r.square().sum((1, 2))
 
-    def turn(self, p: Tensor, z: Tensor, beta: Tensor, active: Tensor) -> None:
+    def turn(self, x: Array, p: Array, z: Array, alpha: Array, beta: Array, active: Array) -> None:
+        """x += alpha p, then p = z + beta p."""
+        x += torch.where(active, alpha, 0.0)[:, None, None] * p
         p.copy_(torch.where(active[:, None, None], z + beta[:, None, None] * p, p))
 
-    def multiply(self, level: Level, p: Tensor, q: Tensor, active: Tensor) -> Tensor:
+    def multiply(self, level: Level, p: Array, q: Array, active: Array) -> Array:
         q.copy_(p - _neighbours(level, p))
         return (p * q).sum((1, 2))
 
-    def add_constraint(self, out: Tensor, values: Tensor, level: Level, kappa: Tensor, active: Tensor) -> None:
-        out.copy_(values + level.g * spread(kappa, self.blocks))
+    def plus_constraint(self, level: Level, values: Array, kappa: Array, active: Array, out: str = "") -> Array:
+        """values + g kappa, in their place unless there is a name for the result."""
+        added = level.g * spread(kappa, self.blocks)
+        return values + added if out else values.add_(added)
 
-    def move(self, x: Tensor, p: Tensor, alpha: Tensor) -> None:
+    def move(self, x: Array, p: Array, alpha: Array) -> None:
         x += alpha[:, None, None] * p
 
     # ---- the V-cycle
 
-    def smooth_from_zero(self, level: Level, r: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+    def smooth_from_zero(self, level: Level, r: Array, active: Array) -> Pair:
         kappa = OMEGA * block_sum(level.g * r, level.layout) * level.inverse
         return OMEGA * r - level.g * spread(kappa, level.layout), kappa
 
-    def restrict(self, level: Level, coarse: Level, r: Tensor, z: Tensor, active: Tensor) -> Tensor:
+    def restrict(self, level: Level, coarse: Level, r: Array, z: Array, active: Array) -> Array:
         left = (1 - OMEGA) * r + _neighbours(level, z)  # r - g kappa - K z
         return self.unscaled(coarse, block_sum(level.sd * left, level.groups))
 
-    def prolong(
-        self, level: Level, coarse: Level, z: Tensor, correction: Tensor, enlargement: float, active: Tensor
-    ) -> None:
-        z += level.sd * spread(enlargement * self.unscaled(coarse, correction), level.groups)
+    def prolong(self, level: Level, coarse: Level, z: Array, correction: Array, factor: float, active: Array) -> None:
+        z += level.sd * spread(factor * self.unscaled(coarse, correction), level.groups)
 
-    def smooth(
-        self, level: Level, r: Tensor, z: Tensor, kappa: Tensor, active: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
         left = r - level.g * spread(kappa, level.layout) - z + _neighbours(level, z)
         last = OMEGA * block_sum(level.g * left, level.layout) * level.inverse
         z = z + OMEGA * left - level.g * spread(last, level.layout)
         return z, last, (r * z).sum((1, 2))
 
-    def unscaled(self, level: Level, z: Tensor) -> Tensor:
+    def unscaled(self, level: Level, z: Array) -> Array:
         """z / sd, 0 where sd is 0."""
         return torch.where(level.sd > 0, z / torch.where(level.sd > 0, level.sd, 1), 0.0)
 
 
-def _neighbours(level: Level, z: Tensor) -> Tensor:
+def _neighbours(level: Level, z: Array) -> Array:
     """Sum of w z over the four neighbours."""
-    vertical, horizontal = level.wv[:, 1:-1], level.wh[:, :, 1:-1]
-    return (
-        pad(vertical * z[:, 1:], (0, 0, 0, 1))
-        + pad(vertical * z[:, :-1], (0, 0, 1, 0))
-        + pad(horizontal * z[:, :, 1:], (0, 1))
-        + pad(horizontal * z[:, :, :-1], (1, 0))
-    )
+    tall, wide = pad(z, (0, 0, 1, 1)), pad(z, (1, 1))
+    vertical = level.wv[:, :-1] * tall[:, :-2] + level.wv[:, 1:] * tall[:, 2:]
+    return vertical + level.wh[:, :, :-1] * wide[:, :, :-2] + level.wh[:, :, 1:] * wide[:, :, 2:]
 
 
-def _edge_sum(wv: Tensor, wh: Tensor) -> Tensor:
+def _edge_sum(wv: Array, wh: Array) -> Array:
     """Sum of the bordered weights at each pixel."""
     return wv[:, 1:] + wv[:, :-1] + wh[:, :, 1:] + wh[:, :, :-1]
 
 
-def _scale(wv: Tensor, wh: Tensor, g: Tensor, sd: Tensor, blocks: Blocks) -> dict[str, Tensor]:
+def _scale(wv: Array, wh: Array, g: Array, sd: Array, blocks: Blocks) -> dict[str, Array]:
     """The system scaled to a unit diagonal; names as in `Level`."""
     inner_v, inner_h = sd[:, 1:] * sd[:, :-1], sd[:, :, 1:] * sd[:, :, :-1]
     g = g / sd
@@ -228,9 +200,8 @@ def _scale(wv: Tensor, wh: Tensor, g: Tensor, sd: Tensor, blocks: Blocks) -> dic
     return {"wv": wv, "wh": wh, "sd": sd, "g": g, "squares": block_sum(g**2, blocks)}
 
 
-def _replace(level: Level, new: dict[str, Any], which: Tensor) -> None:
+def _replace(level: Level, new: dict[str, Any], which: Array) -> None:
     """Take the new system of some images."""
     for name, values in new.items():
         old = getattr(level, name)
-        kept = old.shape == values.shape and not bool(which.all())
-        setattr(level, name, torch.where(which[:, None, None], values, old) if kept else values)
+        setattr(level, name, torch.where(which[:, None, None], values, old) if old.shape == values.shape else values)

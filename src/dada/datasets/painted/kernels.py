@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dada.datasets.compiled import compiled
+from dada.datasets.compiled import compiled, inlined
 from dada.datasets.painted.outlines import Bytes, Floats
 
 # a literal 1 would change the arithmetic to float64
 ZERO, ONE, BRIGHTEST = np.float32(0), np.float32(1), np.float32(1.8)
 
 
-@compiled
+@inlined
 def shade(depth: Floats, i: int, j: int, per_pixel: np.float32, lamp: Floats) -> np.float32:
     """Brightness of a surface at a pixel; one that faces the camera has about 1.
 

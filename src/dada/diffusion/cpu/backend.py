@@ -9,27 +9,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dada.compiling import Kernel, Variant, several_threads
+
 from .. import multigrid
 from ..blocks import Blocks
 from ..coefficients import Coefficients
 from ..measurement import Adjust, Measurement
 from ..multigrid import TINY, Grid, Level
 from . import grids, iteration, loop, outputs, smoothing, system
-from .compiling import Kernel, Variant, several_threads
 
-BAND = 64  # least pixel rows of a band, which is what one task of a kernel works on
+BAND = 1 << 14  # least pixels of a band, which is what one task of a kernel works on
 ALL_MEASURED = {kind: np.ones((1, 1, 1), kind) for kind in (np.float32, np.float64)}
 
 Array = np.ndarray
-Layout = tuple[Array, Array, Array]  # first rows and columns of the blocks, and first block rows of the bands
+Pair = tuple[Array, Array]
+Layout = tuple[Array, Array, Array]  # first row and column of each block, and the end; tasks (see cpu/system.py)
 
 
 @lru_cache(maxsize=256)
-def bands_of(blocks: Blocks) -> Layout:
+def layout_of(blocks: Blocks, images: int) -> Layout:
     """Blocks as kernels take them. Bands do not depend on the number of threads, and so neither do results."""
-    block_rows = blocks.source_size[0]
-    count = max(1, min(block_rows, blocks.target_size[0] // BAND))
-    return blocks.rows, blocks.cols, block_rows * np.arange(count + 1) // count
+    block_rows, (H, W) = blocks.source_size[0], blocks.target_size
+    count = max(1, min(block_rows, H * W // BAND))
+    starts = block_rows * np.arange(count + 1) // count
+    tasks = [(n, band, starts[band], starts[band + 1]) for n in range(images) for band in range(count)]
+    return blocks.rows, blocks.cols, np.array(tasks)
 
 
 class CpuBackend:
@@ -39,20 +43,29 @@ class CpuBackend:
 
     def __init__(self, c: Coefficients, measurement: Measurement) -> None:
         self.cv, self.ch = (edges.detach().contiguous().numpy() for edges in c)
-        self.blocks, self.layout = measurement.blocks, bands_of(measurement.blocks)
-        self.kind = self.cv.dtype.type
+        self.kind, self.blocks = self.cv.dtype.type, measurement.blocks
         self.eps = float(np.finfo(self.kind).eps)
-        self.partly = measurement.measured is not None
+        self.shape = (len(self.cv), *self.blocks.target_size)
+        self.layout = self.as_layout(self.blocks)
         self.measured = ALL_MEASURED[self.kind]
         if measurement.measured is not None:
             self.measured = measurement.measured.to(c.vertical.dtype).contiguous().numpy()
-        self.shape = (len(self.cv), *self.blocks.target_size)
-        self.of_bands = np.zeros((len(self.cv), len(self.layout[2]) - 1))  # a number for each band
-        self.all_images = np.ones(len(self.cv), bool)
+        self.of_bands = self._of_bands(self.layout)
         self.variant = Variant(self.kind, several_threads(int(np.prod(self.shape))))
 
     def _call(self, kernel: Kernel, *arguments: Any) -> None:
         kernel[self.variant](*arguments)
+
+    def _only(self, layout: Layout, active: Array | None) -> Layout:
+        """The layout with the tasks of active images."""
+        if active is None or active.all():
+            return layout
+        rows, cols, tasks = layout
+        return rows, cols, tasks[active[tasks[:, 0]]]
+
+    def _of_bands(self, layout: Layout) -> Array:
+        """A number for each band of each image."""
+        return np.zeros((self.shape[0], layout[2][-1, 1] + 1))
 
     # ---- arrays
 
@@ -70,48 +83,42 @@ class CpuBackend:
         """[N] as [N, 1, 1], to be used beside fields."""
         return numbers.astype(self.kind)[:, None, None]
 
-    def host(self, values: Array) -> Array:
-        return values
-
     def new_field(self) -> Array:
         return np.zeros(self.shape, self.kind)
 
     def as_layout(self, blocks: Blocks) -> Layout:
-        return bands_of(blocks)
+        return layout_of(blocks, len(self.cv))
 
-    def finest(self) -> Level:
-        return self._level(self.blocks)
-
-    def level(self, grid: Grid) -> Level:
-        """Memory for a coarser grid."""
-        blocks = Blocks((len(grid.rows) - 1, len(grid.cols) - 1), grid.size, grid.rows, grid.cols)
-        return self._level(blocks, constrained=grid.kind == "within")
-
-    def _level(self, blocks: Blocks, constrained: bool = True) -> Level:
+    def level(self, blocks: Blocks, constrained: bool = True) -> Level:
+        """Memory for a grid."""
         N, (H, W) = len(self.cv), blocks.target_size
         wv, wh = np.zeros((N, H + 1, W), self.kind), np.zeros((N, H, W + 1), self.kind)
-        sd, g, z, out, r = (np.zeros((N, H, W), self.kind) for _ in range(5))
-        squares, inverse, kappa, last = (np.zeros((N, *blocks.source_size)) for _ in range(4))
-        products = np.zeros((N, len(bands_of(blocks)[2]) - 1))
-        memory = {"z": z, "out": out, "r": r, "kappa": kappa, "last": last, "products": products}
-        return Level(bands_of(blocks), None, wv, wh, sd, g, squares, inverse, constrained, memory=memory)
+        sd, g = np.zeros((N, H, W), self.kind), np.zeros((N, H, W), self.kind)
+        squares = np.zeros((N, *blocks.source_size))
+        return Level(self.as_layout(blocks), None, wv, wh, sd, g, squares, 0 * squares, constrained)
+
+    def _memory(self, level: Level, name: str) -> Array:
+        """A field of a level that is kept from one call to the next, or cells for the names of multipliers."""
+        if name not in level.memory:
+            level.memory[name] = np.zeros_like(level.squares if name in ("kappa", "last") else level.sd)
+        return level.memory[name]
 
     # ---- the system
 
     def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
-        given = self.cv, self.ch, y, at_y, self.measured, self.partly, which
-        self._call(system.weigh, *given, level.layout, level.wv, level.wh, level.g)
-        self._scale(level, used, self.eps, which)
+        layout = self._only(level.layout, which)
+        self._call(system.weigh, self.cv, self.ch, y, at_y, self.measured, layout, level.wv, level.wh, level.g)
+        self._scale(level, used, self.eps, layout)
 
-    def _scale(self, level: Level, used: Array, share: float, which: Array) -> None:
-        self._call(system.root, level.wv, level.wh, used, share, TINY, which, level.layout, level.sd)
-        self._call(system.scale, level.wv, level.wh, level.g, level.sd, which, level.layout, level.squares)
+    def _scale(self, level: Level, used: Array, share: float, layout: Layout) -> None:
+        self._call(system.root, level.wv, level.wh, used, share, TINY, layout, level.sd)
+        self._call(system.scale, level.wv, level.wh, level.g, level.sd, layout, level.squares)
 
     def coarsen(self, fine: Level, coarse: Level, which: Array) -> None:
         """Fill a grid within blocks: groups of pixels of the finer one become one pixel each."""
-        given = fine.wv, fine.wh, fine.g, fine.sd, which, fine.groups
-        self._call(grids.gather, *given, coarse.wv, coarse.wh, coarse.g)
-        self._scale(coarse, coarse.squares > -1, 0.0, which)
+        groups = self._only(fine.groups, which)
+        self._call(grids.gather, fine.wv, fine.wh, fine.g, fine.sd, groups, coarse.wv, coarse.wh, coarse.g)
+        self._scale(coarse, coarse.squares > -1, 0.0, self._only(coarse.layout, which))
 
     def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
         given = (torch.from_numpy(values) for values in (fine.wv, fine.wh, fine.sd, fine.g, slack))
@@ -119,48 +126,35 @@ class CpuBackend:
             kind = np.float64 if name == "gain" else self.kind
             setattr(coarse, name, np.ascontiguousarray(values.numpy(), kind))
 
-    def isolated(self) -> Array:
-        """Pixels without any edge."""
-        edges = np.zeros(self.shape, self.kind)
-        edges[:, 1:] += self.cv
-        edges[:, :-1] += self.cv
-        edges[:, :, 1:] += self.ch
-        edges[:, :, :-1] += self.ch
-        return edges == 0
-
     def flow(self, y: Array, f: Array | None, active: Array) -> Array:
         """L y - f."""
         out = np.empty_like(y)
         given = y, y if f is None else f, f is not None, self.cv, self.ch
-        self._call(system.flow, *given, active, self.layout, out)
+        self._call(system.flow, *given, self._only(self.layout, active), out)
         return out
 
     def right_hand_side(
-        self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, level: Level, which: Array
+        self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
     ) -> None:
         """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
-        given = y, at_y, a, mu, k, flow, level.sd, self.measured, self.partly
-        self._call(system.right_hand_side, *given, which, level.layout, r)
+        given = y, at_y, a, mu, k, flow, sd, self.measured
+        self._call(system.right_hand_side, *given, self._only(self.layout, which), r)
 
     # ---- values
 
     def block_sums(self, a: Array, b: Array | None = None, active: Array | None = None) -> Array:
         """Sums of m a, or m a b, over each block, in float64."""
         out = np.zeros((len(a), *self.blocks.source_size))
-        given = a, a if b is None else b, b is not None, self.measured, self.partly
-        self._call(outputs.block_sums, *given, self._images(active), self.layout, out)
+        given = a, a if b is None else b, b is not None, self.measured
+        self._call(outputs.block_sums, *given, self._only(self.layout, active), out)
         return out
 
-    def _images(self, active: Array | None) -> Array:
-        return self.all_images if active is None else active
-
     def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
-        given = y, change, ratio, self.measured, self.partly
-        self._call(outputs.change_blocks, *given, self._images(active), self.layout)
+        self._call(outputs.change_blocks, y, change, ratio, self.measured, self._only(self.layout, active))
 
     def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
-        self._call(outputs.update, y, x, sd, relative, active, self.layout, self.of_bands)
+        self._call(outputs.update, y, x, sd, relative, self._only(self.layout, active), self.of_bands)
         return self.of_bands.max(1)
 
     def nearest_energy(self, cells: Array) -> Array:
@@ -171,59 +165,52 @@ class CpuBackend:
         down, right = np.diff(cells, axis=1) ** 2, np.diff(cells, axis=2) ** 2
         return (vertical * down).sum((1, 2)) + (horizontal * right).sum((1, 2))
 
-    def energy(self, y: Array) -> Array:
-        """y'L y."""
-        down, right = np.diff(y, axis=1) ** 2, np.diff(y, axis=2) ** 2
-        return (self.cv * down).sum((1, 2), dtype=np.float64) + (self.ch * right).sum((1, 2), dtype=np.float64)
-
-    def edge_total(self) -> Array:
-        """[N] sum of the coefficients."""
-        return self.cv.sum((1, 2), dtype=np.float64) + self.ch.sum((1, 2), dtype=np.float64)
-
     # ---- conjugate gradients
 
-    def step(
-        self, x: Array, r: Array, p: Array, q: Array, level: Level, alpha: Array, active: Array, inverse: Array
-    ) -> tuple[Array, Array]:
-        """x += alpha p, r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
-        sums = level.memory["last"]
-        self._call(iteration.step, x, r, p, q, level.g, alpha, active, inverse, level.layout, sums, self.of_bands)
+    def step(self, r: Array, q: Array, level: Level, alpha: Array, inverse: Array, active: Array) -> Pair:
+        """r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
+        sums, layout = self._memory(level, "last"), self._only(self.layout, active)
+        self._call(iteration.step, r, q, level.g, alpha, inverse, layout, sums, self.of_bands)
         return sums, self.of_bands.sum(1)
 
-    def turn(self, p: Array, z: Array, beta: Array, active: Array) -> None:
-        self._call(iteration.turn, p, z, beta, active, self.layout)
+    def turn(self, x: Array, p: Array, z: Array, alpha: Array, beta: Array, active: Array) -> None:
+        """x += alpha p, then p = z + beta p."""
+        self._call(iteration.turn, x, p, z, alpha, beta, self._only(self.layout, active))
 
     def multiply(self, level: Level, p: Array, q: Array, active: Array) -> Array:
-        self._call(iteration.multiply, p, level.wv, level.wh, active, level.layout, q, self.of_bands)
+        """q = K p; return p'q."""
+        self._call(iteration.multiply, p, level.wv, level.wh, self._only(self.layout, active), q, self.of_bands)
         return self.of_bands.sum(1)
 
-    def add_constraint(self, out: Array, values: Array, level: Level, kappa: Array, active: Array) -> None:
-        self._call(iteration.add_constraint, out, values, level.g, kappa, active, level.layout)
+    def plus_constraint(self, level: Level, values: Array, kappa: Array, active: Array, out: str = "") -> Array:
+        """values + g kappa, in their place or in a field that is kept under a name."""
+        result = self._memory(level, out) if out else values
+        self._call(iteration.add_constraint, result, values, level.g, kappa, self._only(self.layout, active))
+        return result
 
     def move(self, x: Array, p: Array, alpha: Array) -> None:
-        x += alpha.astype(self.kind)[:, None, None] * p
+        """x += alpha p."""
+        x += self.per_image(alpha) * p
 
     # ---- the V-cycle
 
-    def smooth_from_zero(self, level: Level, r: Array, active: Array) -> tuple[Array, Array]:
-        z, kappa = level.memory["z"], level.memory["kappa"]
-        self._call(smoothing.smooth_from_zero, r, level.g, level.inverse, active, level.layout, z, kappa)
+    def smooth_from_zero(self, level: Level, r: Array, active: Array) -> Pair:
+        z, kappa = self._memory(level, "z"), self._memory(level, "kappa")
+        self._call(smoothing.smooth_from_zero, r, level.g, level.inverse, self._only(level.layout, active), z, kappa)
         return z, kappa
 
     def restrict(self, level: Level, coarse: Level, r: Array, z: Array, active: Array) -> Array:
-        out = coarse.memory["r"]
-        self._call(smoothing.restrict, r, z, level.wv, level.wh, level.sd, coarse.sd, active, level.groups, out)
+        out, groups = self._memory(coarse, "r"), self._only(level.groups, active)
+        self._call(smoothing.restrict, r, z, level.wv, level.wh, level.sd, coarse.sd, groups, out)
         return out
 
-    def prolong(
-        self, level: Level, coarse: Level, z: Array, correction: Array, enlargement: float, active: Array
-    ) -> None:
-        self._call(smoothing.prolong, z, level.sd, correction, coarse.sd, enlargement, active, level.groups)
+    def prolong(self, level: Level, coarse: Level, z: Array, correction: Array, factor: float, active: Array) -> None:
+        groups = self._only(level.groups, active)
+        self._call(smoothing.prolong, z, level.sd, correction, coarse.sd, factor, groups)
 
     def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
-        out, last = level.memory["out"], level.memory["last"]
-        products = level.memory["products"]
-        given = r, z, level.g, kappa, level.inverse, level.wv, level.wh, active, level.layout
+        out, last, products = self._memory(level, "out"), self._memory(level, "last"), self._of_bands(level.layout)
+        given = r, z, level.g, kappa, level.inverse, level.wv, level.wh, self._only(level.layout, active)
         self._call(smoothing.smooth, *given, out, last, products)
         return out, last, products.sum(1)
 
@@ -243,5 +230,5 @@ def run_loop(
     given = (v.detach().to(y.dtype).contiguous().numpy() for v in (wv, wh, measurement.source, pull, share, measured))
     both = np.array(y.detach().numpy(), order="C"), np.empty(y.shape, y.numpy().dtype)
     variant = Variant(both[0].dtype.type, len(y) > 1 and several_threads(y.numel()))
-    loop.loop[variant](*both, *given, adjust == "ratio", epsilon, bands_of(measurement.blocks), steps)
+    loop.loop[variant](*both, *given, adjust == "ratio", epsilon, layout_of(measurement.blocks, 1), steps)
     return torch.from_numpy(both[steps % 2])

@@ -5,22 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .compiling import kernel
+from dada.compiling import kernel
+
 from .rows import reduce
 
 
 @kernel
-def gather(wv, wh, g, sd, active, groups, wv_c, wh_c, g_c):
+def gather(wv, wh, g, sd, layout, wv_c, wh_c, g_c):
     """Sum unscaled weights and g over groups of pixels; edges inside a group vanish."""
-    prow, pcol, bands = groups
-    N, _, W = sd.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    prow, pcol, tasks = layout
+    W = sd.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         line, side = np.empty(W, sd.dtype), np.empty(W, sd.dtype)
-        for group in range(bands[band], bands[band + 1]):
+        for group in range(first, last):
             top = prow[group]
             if top > 0:
                 for j in range(W):

@@ -5,33 +5,29 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .compiling import kernel
+from dada.compiling import kernel
+
 from .rows import expand, reduce
 
 
 @kernel
-def step(x, r, p, q, g, alpha, active, inverse, blocks, sums, squares):
-    """x += alpha p and r -= alpha q; in hard cells, take multiples of g out of r, which do not matter there.
+def step(r, q, g, alpha, inverse, layout, sums, squares):
+    """r -= alpha q; in hard cells, take multiples of g out of r, which do not matter there.
 
-    `inverse` [N, h, w] is 1 / sum(g^2) in hard cells, 0 elsewhere. `sums` receives the block sums of g r, before multiples
-    of g are taken out, and squares [N, bands] r'r.
+    `inverse` [N, h, w] is 1 / sum(g^2) in hard cells, 0 elsewhere. `sums` receives the block sums of g r, before
+    multiples of g are taken out, and squares [N, bands] r'r.
     """
-    rows, cols, bands = blocks
-    N, _, W = x.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
-        length = x.dtype.type(alpha[n])
-        line = np.empty(W, x.dtype)
+    rows, cols, tasks = layout
+    W = r.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, band, first, last = tasks[task]
+        length = r.dtype.type(alpha[n])
+        line = np.empty(W, r.dtype)
         cells = np.empty(cols.shape[0] - 1)
         total = 0.0
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             line[:] = 0
             for i in range(rows[block], rows[block + 1]):
-                for j in range(W):
-                    x[n, i, j] += length * p[n, i, j]
                 for j in range(W):
                     value = r[n, i, j] - length * q[n, i, j]
                     r[n, i, j] = value
@@ -51,32 +47,29 @@ def step(x, r, p, q, g, alpha, active, inverse, blocks, sums, squares):
 
 
 @kernel
-def turn(p, z, beta, active, blocks):
-    """p = z + beta p."""
-    rows, _, bands = blocks
-    N, _, W = p.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if active[n]:
-            share = p.dtype.type(beta[n])
-            for i in range(rows[bands[band]], rows[bands[band + 1]]):
-                for j in range(W):
-                    p[n, i, j] = z[n, i, j] + share * p[n, i, j]
+def turn(x, p, z, alpha, beta, layout):
+    """x += alpha p, for the step along the last direction, and p = z + beta p, the next one."""
+    rows, _, tasks = layout
+    W = p.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
+        length, share = p.dtype.type(alpha[n]), p.dtype.type(beta[n])
+        for i in range(rows[first], rows[last]):
+            for j in range(W):
+                x[n, i, j] += length * p[n, i, j]
+            for j in range(W):
+                p[n, i, j] = z[n, i, j] + share * p[n, i, j]
 
 
 @kernel
-def multiply(p, wv, wh, active, blocks, q, products):
+def multiply(p, wv, wh, layout, q, products):
     """q = K p = p - sum of w p over the neighbours; products [N, bands] receives p'q."""
-    rows, _, bands = blocks
-    N, H, W = p.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, _, tasks = layout
+    _, H, W = p.shape
+    for task in prange(tasks.shape[0]):
+        n, band, first, last = tasks[task]
         total = 0.0
-        for i in range(rows[bands[band]], rows[bands[band + 1]]):
+        for i in range(rows[first], rows[last]):
             above, here, below = p[n, max(i - 1, 0)], p[n, i], p[n, min(i + 1, H - 1)]
             up, down, side, out = wv[n, i], wv[n, i + 1], wh[n, i], q[n, i]
             part = p.dtype.type(0)
@@ -94,17 +87,14 @@ def multiply(p, wv, wh, active, blocks, q, products):
 
 
 @kernel
-def add_constraint(out, source, g, kappa, active, blocks):
+def add_constraint(out, source, g, kappa, layout):
     """out = source + g kappa, with kappa [N, h, w] of the cell that holds the pixel; the two fields may be one."""
-    rows, cols, bands = blocks
-    N, _, W = out.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    W = out.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         line = np.empty(W, out.dtype)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             expand(kappa[n, block], cols, line)
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):

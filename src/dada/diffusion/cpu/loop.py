@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .compiling import inlined, kernel
+from dada.compiling import inlined, kernel
+
 from .rows import expand, reduce
 
 
@@ -38,16 +39,13 @@ def _change(totals, source, pull, share, ratio, epsilon, change):
 
 
 @kernel
-def loop(y, other, wv, wh, source, pull, share, measured, ratio, epsilon, blocks, steps):
-    """Run Eq. 1 and Eq. 3 `steps` times on each image. The result is in y for an even number of steps, else in other.
+def loop(y, other, wv, wh, source, pull, share, measured, ratio, epsilon, layout, steps):
+    """Run Eq. 1 and Eq. 3 on each image; the result is in y for an even number of steps, else in `other`.
 
-    Args:
-        wv, wh: [N, H + 1, W] and [N, H, W + 1], coefficients times the step size with a border of zeros.
-        pull: [N, h, w] share of the misfit that a step removes: 1 hard, 0 no measurement, between them soft.
-        share: [N, h, w] one over the number of measured pixels, or 0.
-        measured: [N, H, W] of 0 and 1, or of any other shape if every pixel is measured.
+    wv, wh are coefficients times the step size, with a border of zeros. pull [N, h, w] is the share of the misfit that
+    a step removes: 1 for a hard cell, 0 for none, else soft. share [N, h, w] is 1 / (measured pixels), or 0.
     """
-    rows, cols, _ = blocks
+    rows, cols, _ = layout
     W = y.shape[2]
     partly = measured.shape == y.shape
     for n in prange(y.shape[0]):

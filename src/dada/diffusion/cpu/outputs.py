@@ -5,22 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .compiling import kernel
+from dada.compiling import kernel
+
 from .rows import expand, reduce
 
 
 @kernel
-def block_sums(a, b, product, measured, partly, active, blocks, out):
+def block_sums(a, b, product, measured, layout, out):
     """Sums of m a, or of m a b for a `product`, over each block, in float64."""
-    rows, cols, bands = blocks
-    N, _, W = a.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    W = a.shape[2]
+    partly = measured.shape == a.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         total, line = np.empty(W), np.empty(W)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
@@ -37,17 +36,15 @@ def block_sums(a, b, product, measured, partly, active, blocks, out):
 
 
 @kernel
-def change_blocks(y, change, ratio, measured, partly, active, blocks):
+def change_blocks(y, change, ratio, measured, layout):
     """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of the cell that holds the pixel."""
-    rows, cols, bands = blocks
-    N, _, W = y.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    W = y.shape[2]
+    partly = measured.shape == y.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         cells, line = np.empty(W), np.empty(W)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             expand(change[n, block], cols, cells)
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
@@ -64,21 +61,18 @@ def change_blocks(y, change, ratio, measured, partly, active, blocks):
 
 
 @kernel
-def update(y, x, sd, relative, active, blocks, largest):
-    """y *= 1 + u with u = x / sd, or u = x / (sd y) unless `relative` [N]; kept positive. largest [N, bands] receives max |u|.
+def update(y, x, sd, relative, layout, largest):
+    """y *= 1 + u with u = x / sd, or x / (sd y) unless `relative` [N]; largest [N, bands] receives max |u|.
 
-    Below -1/2 the factor goes on as -1 / (4 u), with the same value and slope.
+    Below -1/2 the factor goes on as -1 / (4 u), with the same value and slope, so that y stays positive.
     """
-    rows, _, bands = blocks
-    N, _, W = y.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, _, tasks = layout
+    W = y.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, band, first, last = tasks[task]
         one, half, quarter, tiny = y.dtype.type(1), y.dtype.type(0.5), y.dtype.type(0.25), y.dtype.type(1e-30)
         most = np.zeros(W, y.dtype)
-        for i in range(rows[bands[band]], rows[bands[band + 1]]):
+        for i in range(rows[first], rows[last]):
             for j in range(W):
                 u = x[n, i, j] / (sd[n, i, j] if relative[n] else sd[n, i, j] * y[n, i, j])
                 most[j] = max(most[j], abs(u))

@@ -8,24 +8,22 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
+from dada.compiling import kernel
+
 from ..multigrid import OMEGA
-from .compiling import kernel
 from .rows import expand, reduce
 
 
 @kernel
-def smooth_from_zero(r, g, inverse, active, blocks, z, kappa):
+def smooth_from_zero(r, g, inverse, layout, z, kappa):
     """z = OMEGA (r - g kappa), with kappa = (block sums of g r) inverse; kappa receives OMEGA times that."""
-    rows, cols, bands = blocks
-    N, _, W = r.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    W = r.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         line = np.empty(W, r.dtype)
         damping = r.dtype.type(OMEGA)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             line[:] = 0
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
@@ -41,22 +39,18 @@ def smooth_from_zero(r, g, inverse, active, blocks, z, kappa):
 
 
 @kernel
-def restrict(r, z, wv, wh, sd, sd_c, active, groups, r_c):
+def restrict(r, z, wv, wh, sd, sd_c, layout, r_c):
     """What `smooth_from_zero` leaves of the residual, summed over groups of pixels for the coarser grid.
 
-    r - g kappa - K z is (1 - OMEGA) r + (sum of w z over the neighbours). `groups` are the first rows and columns of
-    the groups, and bands of rows of groups.
+    r - g kappa - K z is (1 - OMEGA) r + (sum of w z over the neighbours). The layout is that of the groups.
     """
-    prow, pcol, bands = groups
-    N, H, W = r.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    prow, pcol, tasks = layout
+    _, H, W = r.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         rest = r.dtype.type(1 - OMEGA)
         line = np.empty(W, r.dtype)
-        for group in range(bands[band], bands[band + 1]):
+        for group in range(first, last):
             line[:] = 0
             for i in range(prow[group], prow[group + 1]):
                 above, here, below = z[n, max(i - 1, 0)], z[n, i], z[n, min(i + 1, H - 1)]
@@ -75,18 +69,15 @@ def restrict(r, z, wv, wh, sd, sd_c, active, groups, r_c):
 
 
 @kernel
-def prolong(z, sd, z_c, sd_c, enlargement, active, groups):
+def prolong(z, sd, z_c, sd_c, enlargement, layout):
     """z += sd (enlargement z_c / sd_c), copied from each coarse pixel to its group."""
-    prow, pcol, bands = groups
-    N, _, W = z.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    prow, pcol, tasks = layout
+    W = z.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         line = np.empty(W, z.dtype)
         coarse = np.empty(pcol.shape[0] - 1, z.dtype)
-        for group in range(bands[band], bands[band + 1]):
+        for group in range(first, last):
             for J in range(coarse.shape[0]):
                 known = sd_c[n, group, J] > 0
                 coarse[J] = enlargement * z_c[n, group, J] / sd_c[n, group, J] if known else 0
@@ -97,22 +88,19 @@ def prolong(z, sd, z_c, sd_c, enlargement, active, groups):
 
 
 @kernel
-def smooth(r, z, g, kappa, inverse, wv, wh, active, blocks, out, last, products):
+def smooth(r, z, g, kappa, inverse, wv, wh, layout, out, added, products):
     """out = z + OMEGA (r - g kappa - K z - g kappa'), a smoothing step from z.
 
-    `last` receives OMEGA kappa', the multiplier that it adds, and products [N, bands] r'out.
+    `added` receives OMEGA kappa', the multiplier that it adds, and products [N, bands] r'out.
     """
-    rows, cols, bands = blocks
-    N, H, W = r.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    _, H, W = r.shape
+    for task in prange(tasks.shape[0]):
+        n, band, first, last = tasks[task]
         damping = r.dtype.type(OMEGA)
         push, total = np.empty(W, r.dtype), np.empty(W, r.dtype)
         product = 0.0
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             expand(kappa[n, block], cols, push)
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
@@ -129,7 +117,7 @@ def smooth(r, z, g, kappa, inverse, wv, wh, active, blocks, out, last, products)
                     left = r[n, i, j] - g[n, i, j] * push[j] - here[j] + flow
                     total[j] += g[n, i, j] * left
                     line[j] = here[j] + damping * left
-            cells = last[n, block]
+            cells = added[n, block]
             reduce(total, cols, cells)
             for cell in range(cells.shape[0]):
                 cells[cell] *= OMEGA * inverse[n, block, cell]

@@ -1,11 +1,10 @@
 """Kernels that build the saddle system and its right-hand sides.
 
-All kernels of this folder work on a batch. Fields are [N, H, W], cells [N, h, w]; `blocks` are the first rows and
-columns of the blocks, and `bands` of block rows (see `backend.Layout`). A task is one band of one image, so that
-threads share large images and batches alike; what a task writes, no other task reads in the same kernel. Images that
-are not `active` are left as they are. Edge weights have a border of zeros: wv [N, H + 1, W], of which row i joins the
-pixel rows i - 1 and i, and wh [N, H, W + 1]. A loop over a row of pixels takes at most one neighbour for granted:
-that is what the compiler vectorises.
+All kernels of this folder work on a batch: fields are [N, H, W], cells [N, h, w]. Their `layout` is the first row and
+column of each block, and the tasks that threads share: image, number of the band, and its first and last block row. A
+band is a part of an image; what one task writes, no other reads in the same kernel. `measured` is m, of another shape
+than fields if m = 1 everywhere. Edge weights have a border of zeros: wv [N, H + 1, W], of which row i joins the pixel
+rows i - 1 and i, and wh [N, H, W + 1]. Loops over the pixels of a row are plain, so that the compiler vectorises them.
 """
 
 from __future__ import annotations
@@ -13,24 +12,20 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .compiling import kernel
+from dada.compiling import kernel
+
 from .rows import expand, reduce
 
 
 @kernel
-def weigh(cv, ch, y, at_y, measured, partly, active, blocks, wv, wh, g):
-    """Unscaled weights and constraint: w = c and g = m; where `at_y` [N], w = c y_p y_n and g = m y^2.
-
-    `measured` is m, or anything unless `partly`: m = 1 then.
-    """
-    rows, _, bands = blocks
-    N, H, W = g.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
-        for i in range(rows[bands[band]], rows[bands[band + 1]]):
+def weigh(cv, ch, y, at_y, measured, layout, wv, wh, g):
+    """Unscaled weights and constraint: w = c and g = m; where `at_y` [N], w = c y_p y_n and g = m y^2."""
+    rows, _, tasks = layout
+    _, H, W = g.shape
+    partly = measured.shape == g.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
+        for i in range(rows[first], rows[last]):
             for j in range(W - 1):
                 wh[n, i, j + 1] = ch[n, i, j] * (y[n, i, j] * y[n, i, j + 1] if at_y[n] else 1)
             if i + 1 < H:
@@ -44,22 +39,19 @@ def weigh(cv, ch, y, at_y, measured, partly, active, blocks, wv, wh, g):
 
 
 @kernel
-def root(wv, wh, used, share, tiny, active, blocks, sd):
+def root(wv, wh, used, share, tiny, layout, sd):
     """Square root of the diagonal, sd = sqrt(sum of the weights at a pixel), kept away from zero.
 
     In a block of a measured cell (`used`) no diagonal stays below `share` of the largest: a pixel with hardly any edge
     would otherwise dominate the constraint by more digits than there are. Elsewhere `tiny` is the least.
     """
-    rows, cols, bands = blocks
-    N, _, W = sd.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    W = sd.shape[2]
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         line = np.empty(W, sd.dtype)
         least = np.empty(cols.shape[0] - 1)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             line[:] = 0
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
@@ -78,17 +70,14 @@ def root(wv, wh, used, share, tiny, active, blocks, sd):
 
 
 @kernel
-def scale(wv, wh, g, sd, active, blocks, squares):
+def scale(wv, wh, g, sd, layout, squares):
     """Scale the system to a unit diagonal: w / (sd_p sd_n), g / sd; squares [N, h, w] receives the sums of g^2."""
-    rows, cols, bands = blocks
-    N, H, W = sd.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    _, H, W = sd.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         total = np.empty(W, sd.dtype)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
                 for j in range(1, W):
@@ -104,16 +93,13 @@ def scale(wv, wh, g, sd, active, blocks, squares):
 
 
 @kernel
-def flow(y, f, given, cv, ch, active, blocks, out):
+def flow(y, f, given, cv, ch, layout, out):
     """L y - f, the flow out of each pixel, sum of c (y_p - y_n); `f` may be anything unless it is `given`."""
-    rows, _, bands = blocks
-    N, H, W = y.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
-        for i in range(rows[bands[band]], rows[bands[band + 1]]):
+    rows, _, tasks = layout
+    _, H, W = y.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
+        for i in range(rows[first], rows[last]):
             above, here, below, line = y[n, max(i - 1, 0)], y[n, i], y[n, min(i + 1, H - 1)], out[n, i]
             up, down, side = (
                 cv[n, max(i - 1, 0)],
@@ -135,17 +121,15 @@ def flow(y, f, given, cv, ch, active, blocks, out):
 
 
 @kernel
-def right_hand_side(y, at_y, a, mu, k, flow, sd, measured, partly, active, blocks, r):
+def right_hand_side(y, at_y, a, mu, k, flow, sd, measured, layout, r):
     """r = y (m (mu a - k) - flow) / sd, without the factor y unless `at_y` [N]."""
-    rows, cols, bands = blocks
-    N, _, W = r.shape
-    tasks = bands.shape[0] - 1
-    for task in prange(N * tasks):
-        n, band = task // tasks, task % tasks
-        if not active[n]:
-            continue
+    rows, cols, tasks = layout
+    W = r.shape[2]
+    partly = measured.shape == r.shape
+    for task in prange(tasks.shape[0]):
+        n, _, first, last = tasks[task]
         slope, offset = np.empty(W, r.dtype), np.empty(W, r.dtype)
-        for block in range(bands[band], bands[band + 1]):
+        for block in range(first, last):
             expand(mu[n, block], cols, slope)
             expand(k[n, block], cols, offset)
             for i in range(rows[block], rows[block + 1]):

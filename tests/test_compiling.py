@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+from dada import compiling
 from dada.diffusion import equilibrium
-from dada.diffusion.cpu import compiling
 
-from .problems import random_problem
+from .diffusion.problems import random_problem
 
 MODULE = """
 import logging, sys
 import numpy as np
-from dada.diffusion.cpu import compiling
+from dada import compiling
 
 @compiling.kernel
 def double(values):
@@ -129,7 +129,7 @@ def test_old_versions_are_removed_in_the_end(module, tmp_path):
     for number in range(compiling.KEPT + 3):
         (root / f"kernels-{number}").mkdir(parents=True)
     run(module, "float32", **cache)
-    assert len(list(root.iterdir())) == compiling.KEPT + 1
+    assert len(list(root.iterdir())) == compiling.KEPT
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no owner on this system")

@@ -99,16 +99,14 @@ class _Announce(event.Listener):  # type: ignore[misc]
     done = False
 
     def __init__(self, kept: bool) -> None:
-        self.kept = kept
+        self.how_often = "which happens once" if kept else "in every process, as no folder for a cache can be written"
 
     def on_start(self, event: event.Event) -> None:
         if not _Announce.done:
-            again = "which happens once" if self.kept else "in every process, as no folder for a cache can be written"
-            log.info("compiling the solver for this machine, %s and takes some seconds", again)
+            log.info("compiling the solver for this machine, %s and takes some seconds", self.how_often)
         _Announce.done = True
 
-    def on_end(self, event: event.Event) -> None:
-        pass
+    def on_end(self, event: event.Event) -> None: ...
 
 
 # ---- threads
@@ -152,19 +150,16 @@ if hasattr(os, "register_at_fork"):
 @cache
 def cache_folder(source: Path) -> Path | None:
     """Where compiled code is kept of kernels whose source is in this folder; None: nowhere can be written."""
-    name = f"{source.name}-{_fingerprint(source)}"
     for root in _cache_roots():
-        folder = root / name
-        try:
+        folder = root / f"{source.name}-{_fingerprint(source)}"
+        with suppress(OSError):
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not folder.exists():
-                _remove_oldest(root)
             folder.mkdir(mode=0o700, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        if _is_ours(folder):  # what is kept here is code that will be run
-            return folder
+            for old in sorted(root.iterdir(), key=lambda folder: -folder.stat().st_mtime)[KEPT:]:
+                shutil.rmtree(old, ignore_errors=True)
+            if _is_ours(folder):  # what is kept here is code that will be run
+                return folder
     return None
 
 
@@ -173,28 +168,15 @@ def _cache_roots() -> Iterator[Path]:
     if numba.config.CACHE_DIR:
         yield Path(numba.config.CACHE_DIR) / "dada"
         return
-    if sys.platform == "win32":
-        yield Path(os.environ.get("LOCALAPPDATA", "~")).expanduser() / "dada" / "cache"
-    elif sys.platform == "darwin":
-        yield Path("~/Library/Caches/dada").expanduser()
-    else:
-        yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dada"
+    usual = {"win32": "~/AppData/Local", "darwin": "~/Library/Caches"}.get(sys.platform, "~/.cache")
+    yield Path(os.environ.get("XDG_CACHE_HOME") or usual).expanduser() / "dada"
     yield Path(tempfile.gettempdir()) / f"dada-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
 
 
 def _is_ours(folder: Path) -> bool:
     """Whether nobody else can write here."""
-    if not hasattr(os, "getuid"):
-        return True
     found = folder.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022
-
-
-def _remove_oldest(root: Path) -> None:
-    """Remove all but the newest caches of other versions."""
-    with suppress(OSError):
-        for old in sorted(root.iterdir(), key=lambda folder: -folder.stat().st_mtime)[KEPT:]:
-            shutil.rmtree(old, ignore_errors=True)
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
 def _fingerprint(source: Path) -> str:
@@ -202,13 +184,9 @@ def _fingerprint(source: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted([*source.glob("*.py"), *source.parent.glob("*.py")]):
         digest.update(file.name.encode() + file.read_bytes())
-    for part in (numba.__version__, sys.version, platform.machine(), _processor()):
-        digest.update(part.encode())
-    return digest.hexdigest()[:16]
-
-
-def _processor() -> str:
-    with suppress(OSError):
+    processor = platform.processor()
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
-    return platform.processor()
+        processor = next(line for line in lines if line.startswith(("flags", "Features")))
+    digest.update(" ".join((numba.__version__, sys.version, platform.machine(), processor)).encode())
+    return digest.hexdigest()[:16]
