@@ -20,7 +20,7 @@ from dada.baselines.lgr import Lgr
 from dada.baselines.msg import Msg, caffe_names
 from dada.baselines.pmba import Pmba
 from dada.errors import InputError
-from dada.methods import NETWORKS, load_method
+from dada.models.registry import NETWORKS, load_method
 from dada.sample import Method, Sample, make_sample
 
 FACTOR = 4

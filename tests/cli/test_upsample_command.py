@@ -14,7 +14,7 @@ import pytest
 import dada as package
 from dada.cli import main
 from dada.io import Georeference, read_image, write_image
-from dada.result import consistency
+from dada.upsampling.result import consistency
 
 WGS = 'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'  # noqa: E501
 
@@ -294,10 +294,10 @@ def test_an_interrupt_ends_quietly(pair, tmp_path):
     command = [sys.executable, "-m", "dada.cli", "upsample", *map(str, pair)]
     # compile the loop first: the interrupt is meant for the loop, and LLVM may abort on one
     warm = tmp_path / "warm.png"
-    subprocess.run([*command, "-o", str(warm), "--method", "iterate", "--steps", "2"], check=True, capture_output=True)
+    subprocess.run([*command, "-o", str(warm), "--solver", "iterate", "--steps", "2"], check=True, capture_output=True)
     warm.unlink()
     process = subprocess.Popen(
-        [*command, "--method", "iterate", "--steps", "5000000"],
+        [*command, "--solver", "iterate", "--steps", "5000000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it

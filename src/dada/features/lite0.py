@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, hardtanh_, pad
 
 from dada.errors import InputError
-from dada.learning_free import RGB_DEVIATION, RGB_MEAN
+from dada.features.standardising import RGB_DEVIATION, RGB_MEAN
 
 from .light import Decoder, FineHead, keep_variance
 

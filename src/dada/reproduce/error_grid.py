@@ -8,10 +8,10 @@ from torch import Tensor
 from dada import pictures
 from dada.errors import InputError
 from dada.evaluation.bench import printed_unit
-from dada.evaluation.contenders import BICUBIC, Contender, resolve
 from dada.evaluation.curves import curves
 from dada.evaluation.files import save_figure
 from dada.evaluation.gallery import truth_of
+from dada.evaluation.methods import BICUBIC, Entry, resolve
 from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.reports import (
@@ -42,8 +42,8 @@ def error_grid(study: Study) -> Findings:
         dataset = test.open()
         unit, scale = printed_unit(dataset.quantity)
         maps = _Maps(scale)
-        contenders = _contenders(study)
-        reports.append(bench(study, contenders, dataset, [FACTOR], study.effort.network_crops, maps))
+        entries = _contenders(study)
+        reports.append(bench(study, entries, dataset, [FACTOR], study.effort.network_crops, maps))
         drawn[reports[-1].dataset] = pictures.error_map(maps.errors, unit, range=maps.range)
         for label, error in maps.errors.items():
             rows.append(_row(reports[-1].dataset, maps.crop, label, error))
@@ -112,7 +112,7 @@ class _Maps:
             self.errors = {n: (r[0, 0].numpy() - truth) * sample.unit * self.scale for n, r in results.items()}
 
 
-def _contenders(study: Study) -> list[Contender]:
+def _contenders(study: Study) -> list[Entry]:
     """Bicubic, some methods without weights, the networks, and our default."""
     found = [resolve(BICUBIC), *(c for c in learning_free_methods(study) if c.name in SHOWN)]
     for name in study.effort.networks:

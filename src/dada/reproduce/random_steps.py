@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.tables import Table, number
-from dada.network import DADA
+from dada.models.dada import DADA
 from dada.reproduce.ablation import FACTOR, about_ablation, compared, share
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import lines, sheet
@@ -23,15 +23,15 @@ def random_steps(study: Study) -> Findings:
     base = training(study, "dada", FACTOR, test.title, ablation=True)
     drawn = replace(base, scheme="unrolled", pre_steps=pre, grad_steps=grad)
     fixed = replace(drawn, constant_steps=True)
-    contenders = [resolve("bicubic")]
+    entries = [resolve("bicubic")]
     names = ("N_pre random", "N_pre constant")
     for name, config in zip(names, (drawn, fixed), strict=True):
         network = load_trained(study, config, name).method
         assert isinstance(network, DADA)
         for n in (*effort.loop_steps, 0):
             way = Looped(network, n)
-            contenders.append(Contender(f"{name}, {n or 'equilibrium'}", "dada", way))
-    report = compared(study, contenders)
+            entries.append(Entry(f"{name}, {n or 'equilibrium'}", "dada", way))
+    report = compared(study, entries)
     found = {name: [share(report, f"{name}, {n}") for n in effort.loop_steps] for name in names}
     ends = {name: share(report, f"{name}, equilibrium") for name in names}
     figure, (axes,) = sheet(1, 1, (5.6, 3.6))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from dada.datasets import Dataset
 from dada.errors import InputError
 from dada.evaluation.bench import Draw, Report, Runs, run
-from dada.evaluation.contenders import BICUBIC, Contender, resolve, resolve_all
 from dada.evaluation.files import rows as report_rows
+from dada.evaluation.methods import BICUBIC, Entry, resolve, resolve_all
 from dada.evaluation.summary import errors, published, shares
 from dada.evaluation.tables import Table
 from dada.reproduce.findings import Row
@@ -23,14 +23,14 @@ NOT_RUN = "not run in this setting"
 OFF_SCALE = 6.0  # times bicubic's RMSE: a network that has hardly been trained
 
 
-def learning_free_methods(study: Study) -> list[Contender]:
+def learning_free_methods(study: Study) -> list[Entry]:
     """The rows of Table 2; PixTransform with as many iterations as the effort allows, and its label says so."""
     few = study.effort.pixt_iterations
     return resolve_all(LEARNING_FREE, [f"pixt.iterations={few}"] if few != PIXT_ITERATIONS else [])
 
 
 def bench(
-    study: Study, contenders: Sequence[Contender], dataset: Dataset, factors: Sequence[int], crops: int | None,
+    study: Study, entries: Sequence[Entry], dataset: Dataset, factors: Sequence[int], crops: int | None,
     draw: Draw | None = None,
 ) -> Report:  # fmt: skip
     """Run methods on a data set."""
@@ -38,7 +38,7 @@ def bench(
     def progress(share: float, text: str) -> None:
         study.say(text, share)
 
-    return run(contenders, dataset, study.protocol, factors, study.cache, limit=crops, draw=draw, progress=progress)
+    return run(entries, dataset, study.protocol, factors, study.cache, limit=crops, draw=draw, progress=progress)
 
 
 def learning_free_report(
@@ -52,46 +52,46 @@ def network_report(study: Study, test: TestSet, factors: Sequence[int] | None = 
     """Table 1 on one data set: bicubic, the networks, each trained for the factor it is tested at, and our default."""
     parts = []
     for factor in factors or study.effort.network_factors:
-        contenders, reasons = [resolve(BICUBIC)], {}
+        entries, reasons = [resolve(BICUBIC)], {}
         for name in study.effort.networks:
             try:
-                contenders.append(network(study, name, factor, test))
+                entries.append(network(study, name, factor, test))
             except InputError as error:
                 reasons[name] = str(error)
-        contenders.append(resolve("default"))  # one for all factors, as it comes with the package
-        report = bench(study, contenders, test.open(), [factor], study.effort.network_crops)
+        entries.append(resolve("default"))  # one for all factors, as it comes with the package
+        report = bench(study, entries, test.open(), [factor], study.effort.network_crops)
         parts.append(_with_failures(report, reasons, factor))
     return joined(parts)
 
 
 def _with_failures(report: Report, reasons: dict[str, str], factor: int) -> Report:
     """The report with rows for networks that there are not at this factor."""
-    absent = [Contender(name, name, resolve(BICUBIC).method) for name in reasons]
+    absent = [Entry(name, name, resolve(BICUBIC).method) for name in reasons]
     runs = {(name, factor): Runs(failure=reason) for name, reason in reasons.items()}
-    return replace(report, contenders=[*report.contenders, *absent], runs=report.runs | runs)
+    return replace(report, entries=[*report.entries, *absent], runs=report.runs | runs)
 
 
 def joined(reports: Sequence[Report]) -> Report:
     """Reports on the same problems as one: rows of one method are put together, also of those that cannot be had."""
-    contenders: dict[str, Contender] = {}
+    entries: dict[str, Entry] = {}
     runs: dict[tuple[str, int], Runs] = {}
     for report in reports:
-        for contender in report.contenders:
-            label = _label(contender, contenders)
-            contenders.setdefault(label, contender)
+        for entry in report.entries:
+            label = _label(entry, entries)
+            entries.setdefault(label, entry)
             for factor in report.factors:
-                runs.setdefault((label, factor), report.runs[contender.label, factor])
+                runs.setdefault((label, factor), report.runs[entry.label, factor])
     factors = sorted({factor for report in reports for factor in report.factors})
-    for label in contenders:
+    for label in entries:
         for factor in factors:
             runs.setdefault((label, factor), Runs(failure=NOT_RUN))
-    return replace(reports[0], contenders=list(contenders.values()), factors=factors, runs=runs)
+    return replace(reports[0], entries=list(entries.values()), factors=factors, runs=runs)
 
 
-def _label(contender: Contender, known: dict[str, Contender]) -> str:
+def _label(entry: Entry, known: dict[str, Entry]) -> str:
     """Of the row that a method belongs to: one that cannot be had at a factor to that of the others."""
-    same = [label for label, other in known.items() if other.name == contender.name != BICUBIC]
-    return same[0] if same and contender.label == contender.name else contender.label
+    same = [label for label, other in known.items() if other.name == entry.name != BICUBIC]
+    return same[0] if same and entry.label == entry.name else entry.label
 
 
 def main_tables(report: Report) -> list[Table]:
@@ -119,12 +119,12 @@ def drawable(report: Report) -> tuple[Report, str]:
     """The report without methods that would hide all others in a figure, and a sentence that names them."""
     plain = {factor: report.scores(BICUBIC, factor) for factor in report.factors}
 
-    def off(contender: Contender) -> bool:
-        found = {factor: report.scores(contender.label, factor) for factor in report.factors}
+    def off(entry: Entry) -> bool:
+        found = {factor: report.scores(entry.label, factor) for factor in report.factors}
         return any(s.rmse > OFF_SCALE * p.rmse for f, s in found.items() if s and (p := plain[f]))
 
-    hidden = [c.label for c in report.contenders if off(c)]
-    kept = replace(report, contenders=[c for c in report.contenders if c.label not in hidden])
+    hidden = [c.label for c in report.entries if off(c)]
+    kept = replace(report, entries=[c for c in report.entries if c.label not in hidden])
     return kept, f" Not drawn, being far off the scale: {'; '.join(hidden)}." if hidden else ""
 
 

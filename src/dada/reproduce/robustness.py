@@ -15,9 +15,9 @@ from dada.datasets.pair import Over
 from dada.datasets.sensor import noisy_source
 from dada.diffusion import coefficients, equilibrium
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import BICUBIC, Contender, resolve, resolve_all
+from dada.evaluation.methods import BICUBIC, Entry, resolve, resolve_all
 from dada.evaluation.tables import Table, cells
-from dada.learning_free import KAPPA, standardise
+from dada.features.standardising import KAPPA, standardise
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import lines, sheet
 from dada.reproduce.reports import all_rows, bench, described
@@ -54,10 +54,10 @@ def shift(guide: np.ndarray, pixels: float) -> np.ndarray:
 def guide_shift(study: Study) -> Findings:
     """Error against misregistration of the guide."""
     dataset = study.first().open()
-    contenders = resolve_all(SHIFTED_METHODS)
-    reports = [bench(study, contenders, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
+    entries = resolve_all(SHIFTED_METHODS)
+    reports = [bench(study, entries, Shifted(dataset, s), [FACTOR], study.effort.probes) for s in SHIFTS]
     rows = [{"shift px": s, **row} for s, report in zip(SHIFTS, reports, strict=True) for row in all_rows([report])]
-    names = [c.label for c in contenders if c.label != BICUBIC]
+    names = [c.label for c in entries if c.label != BICUBIC]
     share = {n: [_share(report, n) for report in reports] for n in names}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
     lines(axes, {n: (SHIFTS, v) for n, v in share.items()}, x="shift of the guide (pixels of the target)",
@@ -160,8 +160,8 @@ def noise(study: Study) -> Findings:
     shipped = Renamed(resolve("default").method, "hard, learned")
     methods: list[Method] = [Start(), replace(DadaFree(), name="hard"), shipped, *(Soft(w) for w in WEIGHTS)]
     every = [Noisy(method, amount) for method in methods for amount in NOISES]
-    contenders = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
-    report = bench(study, contenders, dataset, [FACTOR], study.effort.probes)
+    entries = [Entry(BICUBIC, BICUBIC, Start()), *(Entry(n.name, "noisy", n) for n in every)]
+    report = bench(study, entries, dataset, [FACTOR], study.effort.probes)
     levels = [a * dataset.unit / 10 for a in NOISES]  # cm, at a depth of one unit
     curves = {m.name: [_rmse(report, Noisy(m, a)) for a in NOISES] for m in methods}
     figure, (axes,) = sheet(1, 1, (6.4, 3.8))
