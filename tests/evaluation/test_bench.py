@@ -8,12 +8,14 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import dada
 from dada import upsample
 from dada.diffusion import down
 from dada.errors import InputError
@@ -25,6 +27,7 @@ from dada.evaluation.fingerprint import code_fingerprint, method_fingerprint
 from dada.evaluation.methods import Entry, resolve, resolve_all
 from dada.evaluation.protocol import P1, P2
 from dada.evaluation.resources import watched
+from dada.models.default import WEIGHTS
 from dada.models.learning_free import LearningFree
 from dada.sample import make_sample
 from tests.evaluation.problems import CALLS, Few, Offset, pair
@@ -311,14 +314,12 @@ def test_the_bench_adjusts_and_keeps_above_zero_as_upsample_does(model, low, hig
         alone = upsample(sample.source[0, 0], misleading[0], model=model)
     assert alone.report.adjust == adjust
     result = resolve(model).method(sample)
-    torch.testing.assert_close(alone.values, result[0, 0], rtol=0, atol=1e-3 * (high - low))
+    torch.testing.assert_close(alone.values, result[0, 0], rtol=0, atol=1e-6 * max(high, high - low))
     torch.testing.assert_close(down(result, (8, 12)), sample.source, rtol=0, atol=1e-4 * high)
 
 
 def test_weights_in_a_file_run_as_the_same_model_by_its_name(tmp_path):
     """As in `dada.upsample`: from the same start, kept above zero; a name of the method asks for the network alone."""
-    from dada.models.default import WEIGHTS
-
     truth = torch.full((1, 1, 64, 96), 30.0)
     truth[..., 9:40, 7:60] = 0.0
     guide = torch.rand(1, 3, 64, 96, generator=torch.manual_seed(0))
@@ -386,3 +387,42 @@ def test_code_is_followed_through_imports_and_comments_do_not_count(monkeypatch)
     sources["dada.c"] = "x = 2"
     assert now() != before
     code_fingerprint.cache_clear()
+
+
+SOLVED = ["default", "none", "dynamic", f"dada:{WEIGHTS}", str(WEIGHTS)]
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_every_file_of_the_solver_is_in_the_fingerprint_of_what_it_solves(name):
+    folder = Path(dada.diffusion.__file__).parent
+    files = {path.relative_to(folder.parents[1]).with_suffix("") for path in folder.rglob("*.py")}
+    modules = {".".join(path.parts).removesuffix(".__init__") for path in files}
+    followed = {name for name, _ in fingerprint.code_of(type(resolve(name).method).__module__)}
+    assert modules - followed == set()
+
+
+def test_a_changed_kernel_changes_the_fingerprint(monkeypatch):
+    kernels = [name for name, _ in fingerprint.code_of(Diffusion.__module__) if "numba" in source_of(name)]
+    kernels = [name for name in kernels if name.startswith("dada.diffusion.")]
+    assert kernels
+    method, plain = Diffusion(LearningFree()), fingerprint._parse
+
+    def now() -> str:
+        code_fingerprint.cache_clear()
+        return method_fingerprint(method)
+
+    before = now()
+    with monkeypatch.context() as patch:
+        changed = f"{source_of(kernels[0])}\nCHANGED = 1\n"
+        patch.setattr(fingerprint, "_parse", lambda n: fingerprint.ast.parse(changed) if n == kernels[0] else plain(n))
+        assert now() != before
+    assert now() == before
+
+
+def test_methods_that_do_not_use_each_other_do_not_share_code():
+    followed = {name for name, _ in fingerprint.code_of(Diffusion.__module__)}
+    assert not any(name.startswith("dada.baselines.") for name in followed)
+
+
+def source_of(module: str) -> str:
+    return Path(find_spec(module).origin).read_text()

@@ -134,9 +134,7 @@ def test_what_it_prepares_is_a_convolution_of_scaled_stacks() -> None:
 
 def test_gradients_through_it_are_those_of_central_differences(real: Sample) -> None:
     crop = double(cut(real, 24))
-    config = replace(
-        SMALL, rounds=3, edges=True, direct=True, feedback="refinement", source="own", adjust="shift", review=kind
-    )
+    config = replace(SMALL, rounds=3, edges=True, direct=True, feedback="refinement", source="own", adjust="shift")
     model = opinionated(DADA(replace(config, tolerance=1e-13)).double().eval())
     left = (model(crop) - crop.target).square().mean()
     left.backward()

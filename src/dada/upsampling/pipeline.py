@@ -171,7 +171,7 @@ def _problem(inputs: _Inputs, guide: Tensor) -> Problem:
 
 
 def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:
-    """Values as the kind and dtype of the source, NaN where they are not to be kept; and where they are, [H, W] bool."""
+    """Values of the source's kind and dtype, NaN where they are not kept; and where they are, [H, W] bool."""
     used = inputs.trust > 0
     if fill or used.all():
         kept = torch.ones_like(values, dtype=torch.bool)

@@ -122,6 +122,7 @@ class Scaled:
 def too_extreme(measured: Tensor) -> str:
     """What to say of a source whose values cannot be computed with."""
     return (
-        f"the source ranges from {float(measured.min()):g} to {float(measured.max()):g}, too far to be computed with in "
-        "its type. If such a value means no measurement, state it with invalid= (--invalid); if not, rescale the source."
+        f"the source ranges from {float(measured.min()):g} to {float(measured.max()):g}, too far to be computed with "
+        "in its type. If such a value means no measurement, state it with invalid= (--invalid); if not, rescale the "
+        "source."
     )
