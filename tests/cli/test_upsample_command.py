@@ -309,6 +309,14 @@ def test_an_interrupt_ends_quietly(pair, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"depth.png", "rgb.png"}
 
 
+@pytest.mark.parametrize("old", [["--method", "iterate"], ["--method=iterate"]])
+def test_the_old_name_of_the_solver_is_still_taken_and_not_shown(dada, pair, tmp_path, old):
+    ran = dada("upsample", *pair, "-o", tmp_path / "fine.png", *old, "--steps", 3, "--report", tmp_path / "r.json")
+    assert ran.code == 0
+    assert json.loads((tmp_path / "r.json").read_text())["solver"] == "iterate"
+    assert "--method" not in dada("upsample", "--help").out
+
+
 def test_an_interrupt_anywhere_is_130(monkeypatch, pair):
     def interrupted(job):
         raise KeyboardInterrupt

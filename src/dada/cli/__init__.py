@@ -44,7 +44,8 @@ def _run(arguments: list[str]) -> int:
         print(f"dada {__version__}")
         return 0
     try:
-        return _parse(arguments or ["--help"]).run()
+        code: int = _parse(arguments or ["--help"]).run()
+        return code
     except SystemExit as parsed:  # help, or a mistake in the arguments that is already explained
         return int(parsed.code or 0)
     except InputError as error:

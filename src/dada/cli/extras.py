@@ -36,7 +36,8 @@ def _eight_bits(guide: np.ndarray) -> np.ndarray:
         return bands
     low, high = np.nanpercentile(bands[np.isfinite(bands)], (0.1, 99.9))
     share = (np.nan_to_num(bands.astype(np.float64)) - low) / max(high - low, 1e-30)
-    return np.rint(255 * np.clip(share, 0, 1)).astype(np.uint8)
+    levels: np.ndarray = np.rint(255 * np.clip(share, 0, 1)).astype(np.uint8)
+    return levels
 
 
 def write_pictures(job: Job, inputs: Inputs, result: Result) -> None:

@@ -123,7 +123,7 @@ def details(report: Report) -> list[Table]:
     tables = []
     for factor in report.factors:
         found = {c.label: report.scores(c.label, factor) for c in report.entries}
-        values = [cells([(read(s),) if s else None for s in found.values()]) for read in columns.values()]
+        values = [cells([(read(s),) if s else None for s in found.values()]) for read in columns.values()]  # type: ignore[no-untyped-call]
         rows = [[label, *row] for label, row in zip(found, zip(*values, strict=True), strict=True)]
         tables.append(Table(_title(report, f"all measures at x{factor}"), ["method", *columns], rows, caption))
     return tables

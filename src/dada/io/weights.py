@@ -44,7 +44,7 @@ def read_safetensors(path: Path) -> tuple[State, dict[str, str]]:
         InputError: the file cannot be read, or is damaged.
     """
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (OSError, SafetensorError, ValueError) as error:
         raise InputError(f"weights {path}: is not a .safetensors file, or damaged ({error}). Get it anew.") from None
@@ -63,8 +63,8 @@ def read_torch(path: Path) -> Any:
     except Exception as error:  # whatever a damaged or foreign file leads to within torch
         reason = "" if "weights_only" in str(error) else f" ({_first_line(error)})"  # torch advises to read it unsafely
         raise InputError(
-            f"weights {path}: neither safetensors nor a file of torch that can be read safely{reason}. Only files that "
-            "hold tensors alone are read, since others could run code."
+            f"weights {path}: neither a .safetensors file nor a checkpoint of torch that can be read safely{reason}. Only "
+            "files that hold tensors alone are read, since others could run code."
         ) from None
 
 

@@ -88,46 +88,76 @@ def network_class(name: str) -> Any:
     """The class of a method with weights, by its name in NETWORKS."""
     match name:
         case "msg":
-            from dada.baselines.msg import Msg as Network
+            from dada.baselines.msg import Msg
+
+            return Msg
         case "dkn":
-            from dada.baselines.dkn import Dkn as Network
+            from dada.baselines.dkn import Dkn
+
+            return Dkn
         case "fdkn":
-            from dada.baselines.fdkn import Fdkn as Network
+            from dada.baselines.fdkn import Fdkn
+
+            return Fdkn
         case "pmba":
-            from dada.baselines.pmba import Pmba as Network
+            from dada.baselines.pmba import Pmba
+
+            return Pmba
         case "fdsr":
-            from dada.baselines.fdsr import Fdsr as Network
+            from dada.baselines.fdsr import Fdsr
+
+            return Fdsr
         case "lgr":
-            from dada.baselines.lgr import Lgr as Network
+            from dada.baselines.lgr import Lgr
+
+            return Lgr
         case "dada":
-            from dada.models.dada import DADA as Network  # noqa: N811
-        case _:
-            raise KeyError(name)
-    return Network
+            from dada.models.dada import DADA
+
+            return DADA
+    raise KeyError(name)
 
 
 def _method_class(name: str) -> Any:
     match name:
         case "bicubic":
-            from dada.baselines.bicubic import Bicubic as Method
+            from dada.baselines.bicubic import Bicubic
+
+            return Bicubic
         case "bicubic-torch":
-            from dada.baselines.bicubic import Convolution as Method
+            from dada.baselines.bicubic import Convolution
+
+            return Convolution
         case "gf":
-            from dada.baselines.guided_filter import GuidedFilter as Method
+            from dada.baselines.guided_filter import GuidedFilter
+
+            return GuidedFilter
         case "sd":
-            from dada.baselines.static_dynamic import StaticDynamic as Method
+            from dada.baselines.static_dynamic import StaticDynamic
+
+            return StaticDynamic
         case "pixt":
-            from dada.baselines.pixtransform import PixTransform as Method
+            from dada.baselines.pixtransform import PixTransform
+
+            return PixTransform
         case "lgr-free":
-            from dada.baselines.lgr import LgrFree as Method
+            from dada.baselines.lgr import LgrFree
+
+            return LgrFree
         case "dada-free":
-            from dada.baselines.dada_free import DadaFree as Method
+            from dada.baselines.dada_free import DadaFree
+
+            return DadaFree
         case "jbu":
-            from dada.baselines.opencv import JointBilateral as Method
+            from dada.baselines.opencv import JointBilateral
+
+            return JointBilateral
         case "fgs":
-            from dada.baselines.opencv import FastGlobalSmoother as Method
+            from dada.baselines.opencv import FastGlobalSmoother
+
+            return FastGlobalSmoother
         case "gf-opencv":
-            from dada.baselines.opencv import OpencvGuidedFilter as Method
-        case _:
-            raise KeyError(name)
-    return Method
+            from dada.baselines.opencv import OpencvGuidedFilter
+
+            return OpencvGuidedFilter
+    raise KeyError(name)

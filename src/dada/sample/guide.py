@@ -14,6 +14,8 @@ from dada.errors import InputError
 NARROW = 1 / 4  # of 16 bits: a guide whose values stay below is stretched
 STRETCH = (0.1, 99.9)  # percentiles
 SAMPLE = 1_000_000  # values looked at for percentiles
+STRIDE = 8  # rows and columns between pixels that are looked at first, for whether the guide has any edge
+EIGHT_BITS = ("uint8", "torch.uint8")
 MAX_CHANNELS = 4  # an axis no longer than this, between longer ones, holds colours
 
 Warn = Callable[[str], None]
@@ -68,11 +70,17 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         )
         values = _fill_nearest(values, bad)
     low, high = _range(values, bands)
-    if (low, high) != (0.0, 1.0):
+    if low or str(bands.dtype) not in EIGHT_BITS:
         values.sub_(low).div_(high - low or 1.0).clamp_(0, 1)
-    if not bool((values != values[:, :1, :1]).any()):
+    else:  # all of them are between 0 and 255
+        values.div_(high)
+    if _uniform(values[:, ::STRIDE, ::STRIDE]) and _uniform(values):
         warn("the guide is one uniform colour: without edges to follow, the result is merely smooth")
     return values, (low, high)
+
+
+def _uniform(values: Tensor) -> bool:
+    return not bool((values != values[:, :1, :1]).any())
 
 
 def _check_band_axis(shape: tuple[int, ...], torch_kind: bool) -> None:
@@ -93,6 +101,12 @@ def _float32(bands: Bands) -> Tensor:
     """A copy that may be changed."""
     if isinstance(bands, Tensor):
         return bands.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+    if bands.dtype == np.uint8:  # of NumPy's bands last, torch brings the bands first in a fifth of the time
+        return (
+            torch.from_numpy(np.ascontiguousarray(np.moveaxis(np.asarray(bands), 0, -1)))
+            .permute(2, 0, 1)
+            .to(torch.float32, memory_format=torch.contiguous_format)
+        )
     with np.errstate(over="ignore"):
         return torch.from_numpy(np.array(bands, np.float32, order="C"))
 
@@ -113,11 +127,11 @@ def _is_float(bands: Bands) -> bool:
 def _range(values: Tensor, bands: Bands) -> tuple[float, float]:
     """The values of `bands`, as float32 in `values`, that become 0 and 1."""
     name = str(bands.dtype).removeprefix("torch.")
+    if name == "uint8":
+        return 0.0, 255.0
     least, most = (float(v) for v in torch.aminmax(values))
     if name == "bool" or (_is_float(bands) and least >= 0 and most <= 1):
         return 0.0, 1.0
-    if name == "uint8":
-        return 0.0, 255.0
     if name == "uint16" and most > NARROW * 65535:
         return 0.0, 65535.0
     flat = values.flatten()

@@ -110,9 +110,9 @@ class Scaled:
                 raise InputError(too_extreme(measured))
             offsets.append(offset)
             units.append(float(2.0 ** largest.log2().floor()) if largest > 0 else 1.0)
-        offset, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
-        source = torch.where(problem.valid, (problem.source - offset) / unit, 0)
-        return cls(replace(problem, source=source), offset, unit)
+        zero, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
+        source = torch.where(problem.valid, (problem.source - zero) / unit, 0)
+        return cls(replace(problem, source=source), zero, unit)
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[B, 1, H, W] in numbers near 1 to the source's unit."""

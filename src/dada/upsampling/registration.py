@@ -72,5 +72,7 @@ def _relief(edges: Tensor, known: Tensor) -> Tensor:
         padding = [n // 2 for n in window]
         return avg_pool2d(values[None], window, 1, padding, count_include_pad=False)[0]
 
-    mean = local(level) / local(known.double()).clamp(min=1e-6)
+    mean = local(level)
+    if not bool(known.all()):
+        mean = mean / local(known.double()).clamp(min=1e-6)
     return torch.where(known, level - mean, 0)

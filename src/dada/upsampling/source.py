@@ -134,8 +134,8 @@ def _numpy(array: ArrayLike) -> np.ndarray:
     if isinstance(array, Tensor):
         array = array.detach().cpu()
         array = (array.float() if array.dtype == torch.bfloat16 else array).numpy()
-    array = np.asarray(array)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    native: np.ndarray = np.asarray(array)
+    return native if native.dtype.isnative else native.astype(native.dtype.newbyteorder("="))
 
 
 def _check_source_shape(array: np.ndarray) -> None:
