@@ -109,9 +109,9 @@ class Report:
         """What methods warned of, one line for each method and factor."""
         lines = []
         for (label, factor), runs in self.runs.items():
-            said = [text for record in runs.records for text in record.warnings[:1]]
-            if said:
-                lines.append(f"{label} at x{factor}: {said[0]} ({len(said)} of {len(runs.records)} such)")
+            caught = [text for record in runs.records for text in record.warnings[:1]]
+            if caught:
+                lines.append(f"{label} at x{factor}: {caught[0]} ({len(caught)} of {len(runs.records)} such)")
         return lines
 
     @property
@@ -205,7 +205,7 @@ class _Problem:
             return None if image is None else torch.from_numpy(image)
         given = replace(self.sample, target=None, target_mask=None)  # methods do not see the truth
         try:
-            with torch.no_grad(), warnings.catch_warnings(record=True) as said, watched() as usage:
+            with torch.no_grad(), warnings.catch_warnings(record=True) as caught, watched() as usage:
                 warnings.simplefilter("always")
                 result = entry.method(given)
             sums = self.protocol.measure(result, self.sample)[0]
@@ -216,7 +216,7 @@ class _Problem:
         if keep:
             self.cache.put_image(entry.label, key, result.cpu().numpy())
         record = Record(
-            self.pair.name, sums, usage.seconds, usage.memory, tuple(str(warning.message) for warning in said)
+            self.pair.name, sums, usage.seconds, usage.memory, tuple(str(warning.message) for warning in caught)
         )
         self.cache.put(entry.label, key, record)
         runs.records.append(record)

@@ -63,8 +63,8 @@ def read_torch(path: Path) -> Any:
     except Exception as error:  # whatever a damaged or foreign file leads to within torch
         reason = "" if "weights_only" in str(error) else f" ({_first_line(error)})"  # torch advises to read it unsafely
         raise InputError(
-            f"weights {path}: neither a .safetensors file nor a checkpoint of torch that can be read safely{reason}. Only "
-            "files that hold tensors alone are read, since others could run code."
+            f"weights {path}: neither a .safetensors file nor a checkpoint of torch that can be read safely{reason}. "
+            "Only files that hold tensors alone are read, since others could run code."
         ) from None
 
 

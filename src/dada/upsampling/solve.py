@@ -66,8 +66,8 @@ def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto
     with torch.no_grad():
         found = _by_adjust(problem, model, solver, dict(enumerate(first)))
         if wanted == "auto":
-            again = {i: other for i, one in found.items() if (other := _other(one, ranges[i], solver)) != one.adjust}
-            found |= _by_adjust(problem, model, solver, again)
+            changed = {i: other for i, one in found.items() if (other := _other(one, ranges[i], solver)) != one.adjust}
+            found |= _by_adjust(problem, model, solver, changed)
             found = {i: _within_bounds(one, problem[[i]], ranges[i], solver.tolerance) for i, one in found.items()}
     return [found[i] for i in range(len(problem))]
 

@@ -224,10 +224,10 @@ def _far_values(measured: np.ndarray) -> np.ndarray:
         return none
     levels = np.unique(size[size > 0])
     with np.errstate(over="ignore"):
-        beyond = np.flatnonzero((levels[1:] >= LARGE) & (levels[1:] / FAR > levels[:-1]))
-    if not beyond.size:
+        gaps = np.flatnonzero((levels[1:] >= LARGE) & (levels[1:] / FAR > levels[:-1]))
+    if not gaps.size:
         return none
-    alien = measured[size >= levels[beyond[0] + 1]]
+    alien = measured[size >= levels[gaps[0] + 1]]
     return alien if 2 * alien.size <= measured.size else none
 
 
