@@ -26,7 +26,7 @@ from rich.table import Table
 
 from dada.datasets import load_dataset
 from dada.datasets.crops import to_sample
-from dada.evaluation.contenders import resolve
+from dada.evaluation.methods import resolve
 from dada.reproduce.robustness import shift
 from dada.sample import Sample, initialise
 from dada.training.validation import spread_crops

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 ROWS = (
-    ("implicit", {"method": "equilibrium"}, 1.0),
-    ("implicit, tolerance / 100", {"method": "equilibrium"}, 0.01),
-    ("unrolled, N_grad 32", {"method": "iterate", "n_pre": 1000, "n_grad": 32}, 1.0),
-    ("unrolled, N_grad 128", {"method": "iterate", "n_pre": 1000, "n_grad": 128}, 1.0),
+    ("implicit", {"solver": "equilibrium"}, 1.0),
+    ("implicit, tolerance / 100", {"solver": "equilibrium"}, 0.01),
+    ("unrolled, N_grad 32", {"solver": "iterate", "n_pre": 1000, "n_grad": 32}, 1.0),
+    ("unrolled, N_grad 128", {"solver": "iterate", "n_pre": 1000, "n_grad": 128}, 1.0),
 )
 WARM_UP = 1
 
@@ -54,7 +54,8 @@ def _measure(options: argparse.Namespace, how: dict[str, Any], tightness: float)
     from dada.datasets.crops import to_sample
     from dada.datasets.painted import Painted
     from dada.diffusion.equilibrium import TOLERANCE
-    from dada.network import DADA, DadaConfig
+    from dada.models.config import DadaConfig
+    from dada.models.dada import DADA
 
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -19,7 +19,7 @@ from dada.baselines.pixtransform import PixTransform
 from dada.baselines.static_dynamic import StaticDynamic, centres, edge_weights, lab
 from dada.diffusion import down, up
 from dada.errors import InputError
-from dada.methods import METHODS, load_method
+from dada.models.registry import METHODS, load_method
 from dada.sample import Method, Sample
 
 from .scenes import error, scene

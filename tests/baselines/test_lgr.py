@@ -11,7 +11,7 @@ from dada.baselines.lgr import Lgr, LgrFree, affinities, regularised
 from dada.diffusion import Coefficients, down
 from dada.errors import InputError
 from dada.features.backbones import import_smp
-from dada.learning_free import standardise
+from dada.features.standardising import standardise
 from dada.sample import Sample
 
 from .scenes import scene

@@ -20,7 +20,7 @@ from dada.baselines.lgr import Lgr
 from dada.baselines.msg import Msg, caffe_names
 from dada.baselines.pmba import Pmba
 from dada.errors import InputError
-from dada.methods import NETWORKS, load_method
+from dada.models.registry import load_method, network_class
 from dada.sample import Method, Sample, make_sample
 
 FACTOR = 4
@@ -70,7 +70,7 @@ class TestEveryNetwork:
         network = small(key)
         assert isinstance(network, Method)
         assert network.key == key
-        assert NETWORKS[key] == f"{type(network).__module__}:{type(network).__name__}"
+        assert network_class(key) is type(network)
 
     @pytest.mark.parametrize("size", [(16, 16), (20, 28), (4, 12)])
     def test_the_result_has_the_size_of_the_target(self, key, size):

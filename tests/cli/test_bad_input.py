@@ -195,7 +195,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "unknown model": (both("--model", "best"), "default, learned, dynamic and none"),
     "a picture as model": (both("--model", "@rgb.png"), "neither a .safetensors file nor a checkpoint"),
     "steps without the loop": (both("--steps", 9), "has no steps"),
-    "no steps": (both("--method", "iterate", "--steps", 0), "1 or more"),
+    "no steps": (both("--solver", "iterate", "--steps", 0), "1 or more"),
     "tolerance 0": (both("--tolerance", 0), "between 0 and 1"),
     "unknown format": (both("-o", "@fine.bmp"), "ends in .png, .tiff"),
     "JPEG as output": (both("-o", "@fine.jpg"), "ends in .png, .tiff"),
@@ -280,7 +280,7 @@ def test_missing_permission_is_explained(dada, unprivileged):
 
 
 def test_what_does_not_fit_memory_is_refused(dada, tmp_path, monkeypatch):
-    monkeypatch.setattr("dada.memory.available_memory", lambda: 1_000_000)
+    monkeypatch.setattr("dada.upsampling.memory.available_memory", lambda: 1_000_000)
     ran = dada("upsample", *both()(tmp_path))
     assert ran.code == 2
     assert re.search(r"128 x 96 pixels .* needs about 0.0 GB of memory, and 0.0 GB are available", ran.err)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dada.cli.train import parse
-from dada.methods import load_method
+from dada.models.registry import load_method
 from dada.training import DataConfig
 
 NETWORK = """

@@ -14,7 +14,7 @@ import pytest
 import dada as package
 from dada.cli import main
 from dada.io import Georeference, read_image, write_image
-from dada.result import consistency
+from dada.upsampling.result import consistency
 
 WGS = 'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'  # noqa: E501
 
@@ -294,10 +294,10 @@ def test_an_interrupt_ends_quietly(pair, tmp_path):
     command = [sys.executable, "-m", "dada.cli", "upsample", *map(str, pair)]
     # compile the loop first: the interrupt is meant for the loop, and LLVM may abort on one
     warm = tmp_path / "warm.png"
-    subprocess.run([*command, "-o", str(warm), "--method", "iterate", "--steps", "2"], check=True, capture_output=True)
+    subprocess.run([*command, "-o", str(warm), "--solver", "iterate", "--steps", "2"], check=True, capture_output=True)
     warm.unlink()
     process = subprocess.Popen(
-        [*command, "--method", "iterate", "--steps", "5000000"],
+        [*command, "--solver", "iterate", "--steps", "5000000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
@@ -307,6 +307,14 @@ def test_an_interrupt_ends_quietly(pair, tmp_path):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"")
     assert {path.name for path in tmp_path.iterdir()} == {"depth.png", "rgb.png"}
+
+
+@pytest.mark.parametrize("old", [["--method", "iterate"], ["--method=iterate"]])
+def test_the_old_name_of_the_solver_is_still_taken_and_not_shown(dada, pair, tmp_path, old):
+    ran = dada("upsample", *pair, "-o", tmp_path / "fine.png", *old, "--steps", 3, "--report", tmp_path / "r.json")
+    assert ran.code == 0
+    assert json.loads((tmp_path / "r.json").read_text())["solver"] == "iterate"
+    assert "--method" not in dada("upsample", "--help").out
 
 
 def test_an_interrupt_anywhere_is_130(monkeypatch, pair):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dada.evaluation.paper import paper, paper_set, printed
-from dada.methods import METHODS, NETWORKS
+from dada.models.registry import METHODS, NETWORKS
 
 SETS = ("Middlebury", "NYUv2", "DIML")
 FACTORS = ("4", "8", "16", "32")

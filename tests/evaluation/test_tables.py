@@ -10,10 +10,10 @@ import pytest
 
 from dada.evaluation.bench import run
 from dada.evaluation.cache import Cache
-from dada.evaluation.contenders import Contender
 from dada.evaluation.curves import curves, from_paper, measured
 from dada.evaluation.files import as_csv, as_json, write
 from dada.evaluation.gallery import ErrorMaps
+from dada.evaluation.methods import Entry
 from dada.evaluation.protocol import P1, P2
 from dada.evaluation.summary import by_scene, cost, details, errors, everything, published, shares
 from dada.evaluation.tables import Table, cells, number
@@ -23,12 +23,12 @@ from tests.evaluation.problems import Few, Offset, pair
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     scenes = Few(tuple(pair(name, (64, 64), seed) for seed, name in enumerate(("one", "two"))))
-    contenders = [
-        Contender("bicubic", "bicubic", Offset()),
-        Contender("gf (radius=4)", "gf", Offset(0.03)),
-        Contender("sd", "sd", Offset(fails_at="two@0,0")),
+    entries = [
+        Entry("bicubic", "bicubic", Offset()),
+        Entry("gf (radius=4)", "gf", Offset(0.03)),
+        Entry("sd", "sd", Offset(fails_at="two@0,0")),
     ]
-    return run(contenders, scenes, P1.with_crop(32), [4, 8], Cache(tmp_path_factory.mktemp("cache")))
+    return run(entries, scenes, P1.with_crop(32), [4, 8], Cache(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture(scope="module")

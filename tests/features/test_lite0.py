@@ -7,7 +7,7 @@ from dada.errors import InputError
 from dada.features import build
 from dada.features.backbones import import_smp
 from dada.features.lite0 import DEVIATION, MEAN, PACKAGE, Lite0Encoder, Lite0UNet, read_package
-from dada.learning_free import standardise
+from dada.features.standardising import standardise
 
 pytest.importorskip(PACKAGE)
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from dada.evaluation.bench import run as run_bench
 from dada.evaluation.cache import Cache
-from dada.evaluation.contenders import resolve_all
+from dada.evaluation.methods import resolve_all
 from dada.reproduce.registry import EXPERIMENTS, run, states
 
 WHOLE = ("table2", "figure-1d", "speed")
@@ -50,8 +50,8 @@ def test_rows_without_learning_are_those_of_the_bench(study, tmp_path):
     mine = study("table2")
     run(mine)
     dataset = mine.first().open()
-    contenders = resolve_all(["gf", "dada-free"])
-    report = run_bench(contenders, dataset, mine.protocol, [8], Cache(tmp_path), limit=mine.effort.crops)
+    entries = resolve_all(["gf", "dada-free"])
+    report = run_bench(entries, dataset, mine.protocol, [8], Cache(tmp_path), limit=mine.effort.crops)
     rows = json.loads((mine.folder / "results.json").read_text())["results"]
     for name in ("bicubic", "gf", "dada-free"):
         row = next(

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from dada.checkpoint import save
 from dada.errors import InputError
-from dada.network import DADA, DadaConfig
+from dada.models.config import DadaConfig
+from dada.models.dada import DADA
+from dada.models.files import save
 from dada.training import TrainConfig, read_config, toml, train
 from dada.training.networks import build
 
@@ -82,44 +83,34 @@ def test_unusable_config_is_told_before_training(small: TrainConfig, changes: di
 
 def test_a_network_of_more_rounds_starts_from_one_of_fewer(tmp_path: Path):
     fewer = DADA(DadaConfig(features=4, rounds=2))
-    torch.nn.init.constant_(fewer.logw, 1.5)
+    torch.nn.init.constant_(fewer.log_result_weights, 1.5)
     save(fewer, tmp_path / "two.safetensors")
     settings = {"features": 4, "rounds": 4}
     network = build(TrainConfig(network=settings, start=str(tmp_path / "two.safetensors")))
-    assert network.logw.tolist() == [1.5, 1.5, 1.5]
+    assert network.log_result_weights.tolist() == [1.5, 1.5, 1.5]
 
 
-def test_a_review_of_more_turns_starts_from_one_of_fewer(tmp_path: Path):
-    fewer = DADA(DadaConfig(features=4, rounds=2, sees="review"))
-    torch.nn.init.constant_(fewer.review.turn, 0.5)
+def test_a_refinement_network_for_more_rounds_starts_from_one_for_fewer(tmp_path: Path):
+    fewer = DADA(DadaConfig(features=4, rounds=2, feedback="refinement"))
+    torch.nn.init.constant_(fewer.refinement.offsets, 0.5)
     save(fewer, tmp_path / "fewer.safetensors")
-    settings = {"features": 4, "rounds": 4, "sees": "review"}
+    settings = {"features": 4, "rounds": 4, "feedback": "refinement"}
     network = build(TrainConfig(network=settings, start=str(tmp_path / "fewer.safetensors")))
-    assert network.review.turn.shape[0] == 3
-    assert network.review.turn.eq(0.5).all()
+    assert network.refinement.offsets.shape[0] == 3
+    assert network.refinement.offsets.eq(0.5).all()
     assert torch.equal(network.extractor.net.stem.weight, fewer.extractor.net.stem.weight)
 
 
-def test_a_network_that_reviews_starts_from_one_that_does_not(tmp_path: Path):
+def test_a_network_that_refines_starts_from_one_that_does_not(tmp_path: Path):
     settings = {"features": 4, "rounds": 2}
     plain = DADA(DadaConfig(**settings))
     save(plain, tmp_path / "plain.safetensors")
-    network = build(TrainConfig(network=settings | {"sees": "review"}, start=str(tmp_path / "plain.safetensors")))
+    network = build(
+        TrainConfig(network=settings | {"feedback": "refinement"}, start=str(tmp_path / "plain.safetensors"))
+    )
     assert torch.equal(network.extractor.net.stem.weight, plain.extractor.net.stem.weight)
-    assert network.review.seen.weight.any()
-    assert not network.review.out.weight.any()
-
-
-@pytest.mark.parametrize("kind", ["wide", "deep"])
-def test_a_review_that_sees_more_starts_from_one_that_sees_less(tmp_path: Path, kind: str):
-    settings = {"features": 4, "rounds": 2, "sees": "review"}
-    narrow = DADA(DadaConfig(**settings))
-    torch.nn.init.normal_(narrow.review.out.weight)
-    save(narrow, tmp_path / "narrow.safetensors")
-    more = build(TrainConfig(network=settings | {"review": kind}, start=str(tmp_path / "narrow.safetensors")))
-    prepared, result, held = torch.rand(1, 32, 12, 16).relu(), torch.rand(1, 1, 24, 32), torch.rand(1, 2, 24, 32)
-    with torch.no_grad():
-        assert torch.equal(more.review(prepared, result, result, held), narrow.review(prepared, result, result))
+    assert network.refinement.look.weight.any()
+    assert not network.refinement.out.weight.any()
 
 
 def test_a_finer_head_starts_as_the_plain_one(tmp_path: Path):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from dada.methods import NETWORKS, load_method
-from dada.network import DADA
+from dada.models.dada import DADA
+from dada.models.registry import NETWORKS, load_method
 from dada.sample import Sample
 from dada.training import DataConfig, LossConfig, TrainConfig, ValidationConfig, train
 from dada.training.data import Batches

@@ -1,1 +1,1 @@
-"""The methods the paper compares with, one file each; `dada.methods` names them."""
+"""The methods the paper compares with, one file each; `dada.models.registry` names them."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dada.diffusion import Coefficients, coefficients, equilibrium, iterate
 from dada.diffusion.loop import STEPS
-from dada.learning_free import KAPPA, standardise
+from dada.features.standardising import KAPPA, standardise
 from dada.sample import Sample
 
 EPSILON = 1e-8  # which the released code adds to the divisor of Eq. 3

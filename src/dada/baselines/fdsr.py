@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, interpolate, leaky_relu, pixel_shuffle, pixel_unshuffle
 
 from dada.baselines.learned import Learned, blue_first, extend, luminance, multiple
-from dada.baselines.weights import State, shape_of
+from dada.io.weights import State, shape_of
 from dada.sample import Sample
 
 RATE = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from math import ceil
@@ -12,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad
 
-from dada.baselines.weights import State, fill_network, read_weights, write_weights
 from dada.errors import InputError
+from dada.io.weights import State, fill_network, is_safetensors, read_safetensors, read_state, write_weights
 from dada.sample import Sample, fill
 
 LUMA = (0.299, 0.587, 0.114)  # of red, green, blue: BT.601, as OpenCV and Matlab have it
@@ -29,7 +30,7 @@ class Learned(nn.Module):
     name: ClassVar[str]
     """What tables call it."""
     key: ClassVar[str]
-    """What `dada.methods.NETWORKS` and files call it."""
+    """What `dada.models.registry.NETWORKS` and files call it."""
     config: dict[str, Any]
     """Arguments that build it anew."""
 
@@ -67,7 +68,7 @@ class Learned(nn.Module):
         Raises:
             InputError: the file cannot be written.
         """
-        write_weights(Path(path), self.state_dict(), self.key, self.config)
+        write_weights(Path(path), self.state_dict(), {"method": self.key, "config": json.dumps(self.config)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -80,7 +81,7 @@ class Learned(nn.Module):
             InputError: the file cannot be read, or is not this network's.
         """
         file = Path(path)
-        state, config = read_weights(file, cls.key)
+        state, config = _read(file, cls.key)
         return cls.of_state(state, cls.config_of(state, file) if config is None else config, file)
 
     @classmethod
@@ -101,6 +102,22 @@ class Learned(nn.Module):
     def config_of(cls, state: State, path: Path) -> dict[str, Any]:
         """Tell the settings from the shapes of the weights."""
         return {}
+
+
+def _read(path: Path, key: str) -> tuple[State, dict[str, Any] | None]:
+    """The tensors of a file by name, and the settings inside; None where it has none."""
+    if not is_safetensors(path):
+        return read_state(path), None
+    state, metadata = read_safetensors(path)
+    if metadata.get("method", key) != key:
+        raise InputError(f"weights {path}: they are of {metadata['method']}. Write {metadata['method']}:{path}.")
+    try:
+        config = json.loads(metadata.get("config", "null"))
+    except ValueError as error:
+        raise InputError(f"weights {path}: the settings inside are damaged ({error}). Get it anew.") from None
+    if config is not None and not isinstance(config, dict):
+        raise InputError(f"weights {path}: the settings inside are {config!r}, expected names and values. Get it anew.")
+    return state, config
 
 
 def three_bands(guide: Tensor) -> Tensor:

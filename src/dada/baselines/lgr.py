@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from dada.baselines.learned import Learned, three_bands
-from dada.baselines.weights import State
 from dada.diffusion import Coefficients, equilibrium
 from dada.diffusion.equilibrium import TOLERANCE
-from dada.learning_free import standardise
+from dada.features.standardising import standardise
+from dada.io.weights import State
 from dada.sample import Sample
 
 LAMBDA, MU = 1.0, 0.1  # where the authors' training starts; their logarithms are what is trained

@@ -16,8 +16,8 @@ from torch.nn.functional import avg_pool2d, interpolate, max_pool2d, pad
 
 from dada.baselines.caffe import CaffeLayer, read_caffemodel
 from dada.baselines.learned import Learned, extend, luminance, source_at
-from dada.baselines.weights import State, first_bytes, is_safetensors, shape_of
 from dada.errors import InputError
+from dada.io.weights import State, first_bytes, is_safetensors, shape_of
 from dada.sample import Sample
 
 CHANNELS = 32

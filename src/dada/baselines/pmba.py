@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, relu
 
 from dada.baselines.learned import Learned, extend, multiple, source_at
-from dada.baselines.weights import State, shape_of
+from dada.io.weights import State, shape_of
 from dada.sample import Sample
 
 STAGES = 3

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
-from dada.cli.interrupt import INTERRUPTED, end_on_interrupt, interrupted
+from dada.cli.memory import keep_memory
 from dada.errors import InputError
-from dada.memory import keep_memory
 
 DESCRIPTION = """Make a coarse image (depth, height, temperature) as fine as a guide image of the same scene. \
 Averaged back down, the result is the source.
@@ -20,25 +17,24 @@ For example: `dada upsample depth.png rgb.png -o fine.png`
 
 Without files of your own: `dada demo`"""
 
-USER_ERROR = 2
+USER_ERROR, INTERRUPTED = 2, 130
+OLD_NAMES = {"--method": "--solver"}  # of options of `dada upsample` and `dada batch`; go in a later version
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command: that of the process, which it ends, or the one given, whose exit code it returns.
+    """Run a command, that of the process unless one is given, and return its exit code.
 
     Exit codes: 0 done, 1 some pairs of a batch failed, 2 unusable input, 130 interrupted.
     """
     if argv is not None:
         return _run(list(argv))
-    gc.disable()  # a short life with much to import: 0.3 s less
     keep_memory()  # for as long as the process lives
-    end_on_interrupt()
+    code = _run(sys.argv[1:])
     try:
-        _leave(_run(sys.argv[1:]))
-    except Exception:
-        if not interrupted.is_set():
-            raise
-        _leave(INTERRUPTED)  # what an interrupt becomes within libraries
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`: let Python not complain at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _run(arguments: list[str]) -> int:
@@ -48,7 +44,8 @@ def _run(arguments: list[str]) -> int:
         print(f"dada {__version__}")
         return 0
     try:
-        return _parse(arguments or ["--help"]).run()
+        code: int = _parse(arguments or ["--help"]).run()
+        return code
     except SystemExit as parsed:  # help, or a mistake in the arguments that is already explained
         return int(parsed.code or 0)
     except InputError as error:
@@ -76,6 +73,8 @@ def _parse(arguments: list[str]) -> Any:
 
     if arguments[0] == "train":  # its flags are read on top of a file
         return parse(arguments[1:])
+    if arguments[0] in ("upsample", "batch"):
+        arguments = [_current_name(text) for text in arguments]
     check_unit_once(arguments)
     return tyro.extras.subcommand_cli_from_dict(
         {
@@ -94,14 +93,12 @@ def _parse(arguments: list[str]) -> Any:
     )
 
 
+def _current_name(argument: str) -> str:
+    """An option by its name of today, with its value where it is joined by an equals sign."""
+    name, equals, value = argument.partition("=")
+    return f"{OLD_NAMES.get(name, name)}{equals}{value}"
+
+
 def _complain(message: str) -> int:
     print(f"error: {message}", file=sys.stderr)
     return USER_ERROR
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process without taking torch and numba apart, which lasts a second; all files are closed by now."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, AttributeError):  # closed, or none at all
-            stream.flush()
-    os._exit(code)

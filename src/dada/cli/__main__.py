@@ -1,5 +1,7 @@
 """`python -m dada.cli` is the `dada` command."""
 
+import sys
+
 from dada.cli import main
 
-main()
+sys.exit(main())

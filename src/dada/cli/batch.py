@@ -243,6 +243,6 @@ def _summary(todo: int, kept: int, failed: dict[str, str], done: list[Done], out
         parts.append(f"{kept} complete from before (--no-resume does them again)")
     if failed:
         parts.append(f"{len(failed)} failed")
-    said = Counter(text for result in done for text in dict.fromkeys(result.warnings))
+    notes = Counter(text for result in done for text in dict.fromkeys(result.warnings))
     lines = [f"{outdir}: " + ", ".join(parts)]
-    return lines + [f"warning: {text} ({count} of {todo} pairs)" for text, count in said.most_common(10)]
+    return lines + [f"warning: {text} ({count} of {todo} pairs)" for text, count in notes.most_common(10)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from dada.errors import InputError
 
 if TYPE_CHECKING:
     from dada.evaluation.bench import Report
-    from dada.evaluation.contenders import Contender
+    from dada.evaluation.methods import Entry
     from dada.evaluation.protocol import Protocol
     from dada.evaluation.tables import Table
 
@@ -48,7 +47,7 @@ class Measuring:
     """Settings of methods other than their own, such as pixt.iterations=2000; the tables say so."""
 
     def measure(
-        self, contenders: list[Contender], factors: tuple[int, ...], output: Path, *, pictures: bool = False
+        self, entries: list[Entry], factors: tuple[int, ...], output: Path, *, pictures: bool = False
     ) -> Report:
         """Run the methods with a progress bar and write the results to files."""
         from dada.datasets import load_dataset
@@ -57,14 +56,13 @@ class Measuring:
         from dada.evaluation.files import write
         from dada.evaluation.gallery import ErrorMaps
 
-        gc.enable()  # a long life; see dada.cli.main
         dataset, protocol = load_dataset(self.dataset, self.split), self._protocol()
         make_folder(output)
         cache = Cache(output / "cache", fresh=self.fresh)
         draw = ErrorMaps(output / "pictures", *printed_unit(dataset.quantity)) if pictures else None
         options: dict[str, Any] = {"limit": self.limit(), "draw": draw}
         with _progress() as progress:
-            report = run(contenders, dataset, protocol, factors, cache, progress=progress, **options)
+            report = run(entries, dataset, protocol, factors, cache, progress=progress, **options)
         write(report, output)
         return report
 
@@ -108,13 +106,13 @@ class Benchmark(Measuring):
 
     def run(self) -> int:
         """Run the command; return its exit code, SOME_FAILED if a method failed."""
-        from dada.evaluation.contenders import resolve_all
+        from dada.evaluation.methods import resolve_all
         from dada.evaluation.summary import screen
 
         if not self.methods or not self.factors:
             raise InputError("there is nothing to measure: name at least one method and one factor.")
-        contenders = resolve_all(self.methods, self.settings)
-        report = self.measure(contenders, tuple(dict.fromkeys(self.factors)), self.output, pictures=self.pictures)
+        entries = resolve_all(self.methods, self.settings)
+        report = self.measure(entries, tuple(dict.fromkeys(self.factors)), self.output, pictures=self.pictures)
         show(screen(report))
         print(
             f"every number, per scene and per crop: {self.output / 'results.json'}, results.csv, tables.md, tables.tex"

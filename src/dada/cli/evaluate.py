@@ -32,17 +32,17 @@ class Evaluate(Measuring):
     def run(self) -> int:
         """Run the command; return its exit code."""
         from dada.datasets import load_dataset
-        from dada.evaluation.contenders import resolve_all
         from dada.evaluation.gallery import draw_worst
+        from dada.evaluation.methods import resolve_all
         from dada.evaluation.summary import by_scene, screen
 
-        contenders = resolve_all([self.model], self.settings)
-        report = self.measure(contenders, (self.factor,), self.output)
+        entries = resolve_all([self.model], self.settings)
+        report = self.measure(entries, (self.factor,), self.output)
         show(screen(report) + (by_scene(report) if len(report.scenes) <= SCENES else []))
         if self.worst > 0 and not report.failures:
             dataset = load_dataset(self.dataset, self.split)
             folder = self.output / "pictures"
-            for path in draw_worst(contenders[-1], report, dataset, folder, count=self.worst, limit=self.limit()):
+            for path in draw_worst(entries[-1], report, dataset, folder, count=self.worst, limit=self.limit()):
                 print(f"among the worst: {path}")
         print(f"every number: {self.output / 'results.json'} and results.csv")
         return conclude(report)

@@ -14,7 +14,7 @@ from dada.io import Georeference, parse_intrinsics, write_point_cloud
 
 if TYPE_CHECKING:
     from dada.cli.pair import Inputs, Job, Outcome
-    from dada.result import Result
+    from dada.upsampling.result import Result
 
 PICTURE_DPI = 150
 
@@ -36,7 +36,8 @@ def _eight_bits(guide: np.ndarray) -> np.ndarray:
         return bands
     low, high = np.nanpercentile(bands[np.isfinite(bands)], (0.1, 99.9))
     share = (np.nan_to_num(bands.astype(np.float64)) - low) / max(high - low, 1e-30)
-    return np.rint(255 * np.clip(share, 0, 1)).astype(np.uint8)
+    levels: np.ndarray = np.rint(255 * np.clip(share, 0, 1)).astype(np.uint8)
+    return levels
 
 
 def write_pictures(job: Job, inputs: Inputs, result: Result) -> None:
@@ -70,9 +71,10 @@ def plain_bicubic(source: np.ndarray, valid: np.ndarray, size: tuple[int, int]) 
     """Bicubic upsampling of (h, w) to (H, W), for comparison."""
     import torch
 
-    from dada.upsampling import bicubic
+    from dada.sample import bicubic
 
-    return bicubic(torch.from_numpy(source.astype(np.float32)), torch.from_numpy(valid), size).numpy()
+    coarse, known = torch.from_numpy(source.astype(np.float32)), torch.from_numpy(valid)
+    return bicubic(coarse[None, None], known[None, None], size)[0, 0].numpy()
 
 
 def report_json(job: Job, outcome: Outcome, place: Georeference | None) -> bytes:

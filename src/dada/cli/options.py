@@ -44,7 +44,7 @@ class Options:
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto (what the model was trained
     with)."""
-    method: Literal["equilibrium", "iterate"] = "equilibrium"
+    solver: Literal["equilibrium", "iterate"] = "equilibrium"
     """Solve for the equilibrium, or run the paper's loop."""
     tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None
     """Of the equilibrium."""

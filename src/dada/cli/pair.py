@@ -30,7 +30,7 @@ from dada.io import (
 from dada.io.detect import SUFFIXES
 
 if TYPE_CHECKING:
-    from dada.result import Report, Result
+    from dada.upsampling.result import Report, Result
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ def run_job(job: Job) -> Outcome:
         InputError: an input cannot be used or an output cannot be written; the message names the file.
     """
     begin = time.perf_counter()
-    said: list[str] = []
+    notes: list[str] = []
     outputs = _check_outputs(job)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        inputs = _read(job, said)
+        inputs = _read(job, notes)
         place, odd = ground(inputs.source, inputs.guide)
         if place is not None and SUFFIXES[job.output.suffix.lower()] != "tiff":
             odd.append(f"{job.output}: only TIFF holds the georeference, so it is dropped; write to .tiff to keep it")
@@ -93,15 +93,15 @@ def run_job(job: Job) -> Outcome:
         result = _upsample(job, inputs)
         stored, moved = _store(job, inputs.storage, result)
         misfit = _stored_misfit(inputs, stored)
-        said += odd + _told(caught) + result.report.warnings
-        outcome = Outcome(result.report, inputs.storage, misfit, moved, None, said, time.perf_counter() - begin)
+        notes += odd + _warned(caught) + result.report.warnings
+        outcome = Outcome(result.report, inputs.storage, misfit, moved, None, notes, time.perf_counter() - begin)
         points = _write_all(job, outputs, inputs, result, stored, place, outcome)
-    said += [text for text in _told(caught) if text not in said]  # in case writing warned too
+    notes += [text for text in _warned(caught) if text not in notes]  # in case writing warned too
     return dataclasses.replace(outcome, points=points, seconds=time.perf_counter() - begin)
 
 
-def _told(caught: list[warnings.WarningMessage]) -> list[str]:
-    """What was said of the files, each once."""
+def _warned(caught: list[warnings.WarningMessage]) -> list[str]:
+    """What was warned of the files, each once."""
     return list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, ImageWarning)))
 
 
@@ -147,7 +147,7 @@ def _same_file(first: Path, second: Path) -> bool:
     return first.resolve() == second.resolve() or (first.exists() and second.exists() and first.samefile(second))
 
 
-def _read(job: Job, said: list[str]) -> Inputs:
+def _read(job: Job, notes: list[str]) -> Inputs:
     source = read_image(job.source, key=job.options.source_key, role="source")
     guide = read_image(job.guide, key=job.options.guide_key, role="guide")
     storage = choose_storage(source, job.output, job.options)
@@ -156,18 +156,18 @@ def _read(job: Job, said: list[str]) -> Inputs:
             f"{job.source}: a point cloud needs depth in a metric unit, and the unit of this file is raw. "
             "State it with --unit, such as mm."
         )
-    confidence = None if job.confidence is None else _read_confidence(job.confidence, said)
+    confidence = None if job.confidence is None else _read_confidence(job.confidence, notes)
     return Inputs(source, guide, storage, valid_pixels(source.values, storage.invalid), confidence)
 
 
-def _read_confidence(path: Path, said: list[str]) -> np.ndarray:
+def _read_confidence(path: Path, notes: list[str]) -> np.ndarray:
     """Confidence in 0..1: floats as they are, integers divided by the largest of their type."""
     values = read_image(path, role="source").values
     if values.dtype.kind == "f":
         return values
     most = int(values.max())
     if 0 < most <= 2:
-        said.append(f"{path}: confidence has levels 0 to {most}, taken as 0 to 1 (1: exact)")
+        notes.append(f"{path}: confidence has levels 0 to {most}, taken as 0 to 1 (1: exact)")
         return values / most
     return values / np.iinfo(values.dtype).max
 
@@ -184,7 +184,7 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
             confidence=inputs.confidence,
             invalid=inputs.storage.invalid,
             adjust=options.adjust,
-            method=options.method,
+            solver=options.solver,
             tolerance=options.tolerance,
             steps=options.steps,
             fill=options.fill,
@@ -219,7 +219,7 @@ def _store(job: Job, storage: Storage, result: Result) -> tuple[np.ndarray, int]
 
 def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> tuple[float | None, float | None]:
     """How far the stored, rounded values are from the source once averaged, in their unit."""
-    from dada.result import consistency
+    from dada.upsampling.result import consistency
 
     exact = inputs.valid if inputs.confidence is None else inputs.valid & (inputs.confidence == 1)
     source = np.where(exact, inputs.source.values, 0) * inputs.storage.factor

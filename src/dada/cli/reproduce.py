@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -61,7 +60,6 @@ class Reproduce:
         for folder in (self.data, self.weights):
             if folder is not None and not folder.is_dir():
                 raise InputError(f"{folder}: there is no such folder.")
-        gc.enable()  # a long life; see dada.cli.main
         chosen = tuple(EXPERIMENTS) if ALL in self.names else self.names
         return self._all(chosen) if len(chosen) > 1 else self._one(chosen[0])
 

@@ -113,23 +113,23 @@ def ground(source: Raster, guide: Raster) -> tuple[Georeference | None, list[str
         return (None if source.georeference is None else _refine(source, guide)), []
     if source.georeference is None:
         return guide.georeference, []
-    said = []
+    notes = []
     if source.georeference.crs != guide.georeference.crs and source.georeference.crs and guide.georeference.crs:
-        said.append(
+        notes.append(
             "source and guide have different coordinate systems; they are laid corner on corner. Reproject "
             "one to the other's unless they show the same area"
         )
-        return guide.georeference, said
+        return guide.georeference, notes
     corners = [_corners(raster) for raster in (source, guide)]
     cell = np.abs(corners[0][1] - corners[0][0]) / source.values.shape[1::-1]
     apart = np.abs(corners[0] - corners[1]).max(axis=0)
     if (apart > np.maximum(cell, 1e-12)).any():
-        said.append(
+        notes.append(
             f"by their georeference source and guide cover different areas (corners up to {apart.max():g} "
             f"apart, a source cell is {cell.max():g}); they are laid corner on corner. Crop them to the "
             "same area"
         )
-    return guide.georeference, said
+    return guide.georeference, notes
 
 
 def _corners(raster: Raster) -> np.ndarray:

@@ -31,12 +31,10 @@ class Train(TrainConfig):
 
     def run(self) -> int:
         """Run the command; return its exit code."""
-        import gc
         import os
 
         from dada.training import train
 
-        gc.enable()  # a long life, other than that of the other commands
         best = train(TrainConfig(**_values(self)))
         if best.exists() and os.environ.get("RANK", "0") == "0":  # one of those that torchrun started
             print(best)

@@ -105,7 +105,7 @@ def summary(source: Path, output: Path, outcome: Outcome) -> list[str]:
             f"averaged back down it differs from the source by at most {outcome.misfit[0]:.2g}{unit} (mean "
             f"{outcome.misfit[1]:.2g}{unit})"
         )
-    steps = "iterations" if report.method == "equilibrium" else "steps"
+    steps = "iterations" if report.solver == "equilibrium" else "steps"
     lines.append(f"model {report.model}, adjust {report.adjust}, {report.iterations} {steps}, {outcome.seconds:.1f} s")
     lines += _about_invalid(outcome)
     return lines
@@ -122,7 +122,7 @@ def _about_invalid(outcome: Outcome) -> list[str]:
         )
         lines.append(f"{report.invalid_cells} of {cells} source cells are invalid: {fate}")
     if report.bounded_pixels:
-        lines.append(f"{report.bounded_pixels} pixels would have gone far beyond all measurements, and were kept back")
+        lines.append(f"{report.bounded_pixels} pixels would have gone far from all measurements, and were kept back")
     if outcome.moved:
         lines.append(f"{outcome.moved} pixels moved by one unit off the value that means invalid")
     if outcome.points is not None:

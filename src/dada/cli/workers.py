@@ -11,8 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, NamedTuple
 
+from dada.cli.memory import keep_memory
 from dada.errors import InputError
-from dada.memory import keep_memory
 
 if TYPE_CHECKING:
     from dada.cli.pair import Job
@@ -91,7 +91,7 @@ def _begin() -> None:
     def follow() -> None:
         if parent is not None:
             parent.join()
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, daemon=True).start()
     import torch

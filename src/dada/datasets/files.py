@@ -71,7 +71,7 @@ def _quiet() -> Iterator[None]:
 def _stretched(values: np.ndarray) -> np.ndarray:
     import torch
 
-    from dada.guide import unit_range
+    from dada.sample.guide import unit_range
 
     bands, _ = unit_range(np.moveaxis(values, -1, 0), torch.device("cpu"), lambda text: None)
     return np.ascontiguousarray(bands.permute(1, 2, 0).numpy())

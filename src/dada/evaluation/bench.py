@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dada.datasets.pair import DEPTH
 from dada.evaluation.cache import Cache, Record
-from dada.evaluation.contenders import Contender
 from dada.evaluation.fingerprint import code_fingerprint, fingerprint, method_fingerprint
+from dada.evaluation.methods import Entry
 from dada.evaluation.metrics import THRESHOLDS, Rule, Scores, average, jumps
 from dada.evaluation.protocol import Protocol, problems
 from dada.evaluation.resources import watched
@@ -66,7 +66,7 @@ class Report:
         protocol: by which was measured.
         dataset: its name.
         quantity: what was measured, with its unit as the last word.
-        contenders: in the order of the rows.
+        entries: in the order of the rows.
         factors: in the order of the columns.
         runs: of (label, factor).
     """
@@ -74,7 +74,7 @@ class Report:
     protocol: Protocol
     dataset: str
     quantity: str
-    contenders: list[Contender]
+    entries: list[Entry]
     factors: list[int]
     runs: dict[tuple[str, int], Runs]
 
@@ -109,9 +109,9 @@ class Report:
         """What methods warned of, one line for each method and factor."""
         lines = []
         for (label, factor), runs in self.runs.items():
-            said = [text for record in runs.records for text in record.warnings[:1]]
-            if said:
-                lines.append(f"{label} at x{factor}: {said[0]} ({len(said)} of {len(runs.records)} such)")
+            caught = [text for record in runs.records for text in record.warnings[:1]]
+            if caught:
+                lines.append(f"{label} at x{factor}: {caught[0]} ({len(caught)} of {len(runs.records)} such)")
         return lines
 
     @property
@@ -129,7 +129,7 @@ def printed_unit(quantity: str) -> tuple[str, float]:
 
 
 def run(
-    contenders: Sequence[Contender],
+    entries: Sequence[Entry],
     dataset: Dataset,
     protocol: Protocol,
     factors: Sequence[int],
@@ -144,7 +144,7 @@ def run(
     A method that fails is left out at that factor from then on; the others go on.
 
     Args:
-        contenders: the methods.
+        entries: the methods.
         dataset: of pairs.
         protocol: how problems are made and measured.
         factors: target pixels for a source pixel.
@@ -158,8 +158,8 @@ def run(
     """
     for factor in factors:
         protocol.check_factor(factor)
-    keys = {contender.label: method_fingerprint(contender.method) for contender in contenders}
-    runs = {(c.label, factor): Runs() for factor in factors for c in contenders}
+    keys = {entry.label: method_fingerprint(entry.method) for entry in entries}
+    runs = {(c.label, factor): Runs() for factor in factors for c in entries}
     rules = dataset.unit, protocol, THRESHOLDS, code_fingerprint(Protocol.__module__)
     for image, parts in enumerate(problems(dataset, protocol, limit)):
         pictured = _busiest(parts, dataset.unit) if draw and image < PICTURED else None
@@ -169,15 +169,15 @@ def run(
             for factor in factors:
                 problem = _Problem(part, factor, dataset.unit, protocol, fingerprint(data, factor), cache)
                 results: dict[str, Tensor] = {}
-                for contender in contenders:
-                    progress(share, f"x{factor} {contender.label}: {part.name}")
-                    mine = runs[contender.label, factor]
+                for entry in entries:
+                    progress(share, f"x{factor} {entry.label}: {part.name}")
+                    mine = runs[entry.label, factor]
                     if mine.failure is None:
-                        result = problem.solve(contender, keys[contender.label], mine, keep=part is pictured)
-                        results |= {} if result is None else {contender.label: result}
+                        result = problem.solve(entry, keys[entry.label], mine, keep=part is pictured)
+                        results |= {} if result is None else {entry.label: result}
                 if draw and results:
                     draw(problem.sample, results)
-    return Report(protocol, dataset.name, dataset.quantity, list(contenders), list(factors), runs)
+    return Report(protocol, dataset.name, dataset.quantity, list(entries), list(factors), runs)
 
 
 @dataclass(frozen=True)
@@ -195,30 +195,30 @@ class _Problem:
     def sample(self) -> Sample:
         return self.protocol.sample(self.pair, self.factor, self.unit)
 
-    def solve(self, contender: Contender, method_key: str, runs: Runs, *, keep: bool) -> Tensor | None:
+    def solve(self, entry: Entry, method_key: str, runs: Runs, *, keep: bool) -> Tensor | None:
         """Append the record of a method, or say why there is none; return its result if it is to be kept."""
         key = fingerprint(method_key, self.key)
-        record = self.cache.get(contender.label, key)
-        image = self.cache.get_image(contender.label, key) if keep and record else None
+        record = self.cache.get(entry.label, key)
+        image = self.cache.get_image(entry.label, key) if keep and record else None
         if record is not None and (image is not None or not keep):
             runs.records.append(record)
             return None if image is None else torch.from_numpy(image)
         given = replace(self.sample, target=None, target_mask=None)  # methods do not see the truth
         try:
-            with torch.no_grad(), warnings.catch_warnings(record=True) as said, watched() as usage:
+            with torch.no_grad(), warnings.catch_warnings(record=True) as caught, watched() as usage:
                 warnings.simplefilter("always")
-                result = contender.method(given)
+                result = entry.method(given)
             sums = self.protocol.measure(result, self.sample)[0]
         except Exception as error:  # whatever a method does, the others are not to be lost
             reason = str(error).partition("\n")[0]  # those of torch are pages long
             runs.failure = f"{self.pair.name}: {type(error).__name__}: {reason}"
             return None
         if keep:
-            self.cache.put_image(contender.label, key, result.cpu().numpy())
+            self.cache.put_image(entry.label, key, result.cpu().numpy())
         record = Record(
-            self.pair.name, sums, usage.seconds, usage.memory, tuple(str(warning.message) for warning in said)
+            self.pair.name, sums, usage.seconds, usage.memory, tuple(str(warning.message) for warning in caught)
         )
-        self.cache.put(contender.label, key, record)
+        self.cache.put(entry.label, key, record)
         runs.records.append(record)
         return result.cpu() if keep else None
 

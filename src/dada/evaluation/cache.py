@@ -73,7 +73,8 @@ class Cache:
         if self.fresh and path not in self._own:
             return None
         try:
-            return np.load(path, allow_pickle=False)
+            image: np.ndarray = np.load(path, allow_pickle=False)
+            return image
         except (OSError, ValueError, EOFError):
             return None
 

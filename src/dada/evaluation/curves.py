@@ -30,7 +30,7 @@ def curves(report: Report) -> Figure:
     figure = Figure(figsize=(WIDTH * len(panels) + 1.7, HEIGHT), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    order = [c.label for c in report.contenders]
+    order = [c.label for c in report.entries]
     for panel, (title, lines) in zip(axes, panels.items(), strict=True):
         _draw(panel, title, lines, order, report)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -41,20 +41,20 @@ def curves(report: Report) -> Figure:
 def measured(report: Report) -> dict[str, Line]:
     """RMSE by label and factor, in printed units; methods that failed are absent there."""
     lines: dict[str, Line] = {}
-    for contender in report.contenders:
-        found = {factor: report.scores(contender.label, factor) for factor in report.factors}
+    for entry in report.entries:
+        found = {factor: report.scores(entry.label, factor) for factor in report.factors}
         line = {factor: scores.rmse for factor, scores in found.items() if scores is not None}
-        lines |= {contender.label: line} if line else {}
+        lines |= {entry.label: line} if line else {}
     return lines
 
 
 def from_paper(report: Report, data: str) -> dict[str, Line]:
     """The same from the paper's tables, of the methods and factors that it has."""
     lines: dict[str, Line] = {}
-    for contender in report.contenders:
-        found = {factor: printed(data, contender.name, factor) for factor in report.factors}
+    for entry in report.entries:
+        found = {factor: printed(data, entry.name, factor) for factor in report.factors}
         line = {factor: sqrt(errors.mse) for factor, errors in found.items() if errors is not None}
-        lines |= {contender.label: line} if line else {}
+        lines |= {entry.label: line} if line else {}
     return lines
 
 

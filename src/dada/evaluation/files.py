@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dada import __version__
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import BICUBIC
+from dada.evaluation.methods import BICUBIC
 from dada.evaluation.metrics import MEASURES, THRESHOLDS
 from dada.evaluation.summary import beside_paper, everything
 from dada.io import atomic_path, write_bytes_atomically
@@ -58,10 +58,10 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
 def rows(report: Report) -> list[dict[str, Any]]:
     """Every number: one row for each method, factor, averaging rule and scene; scene "all" is the whole set."""
     found = []
-    for contender in report.contenders:
+    for entry in report.entries:
         for factor in report.factors:
             for scene in (None, *report.scenes):
-                found += _rows(report, contender.label, factor, scene)
+                found += _rows(report, entry.label, factor, scene)
     return found
 
 

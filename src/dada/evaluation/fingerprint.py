@@ -27,24 +27,34 @@ def fingerprint(*values: Any) -> str:
 
 def method_fingerprint(method: Any) -> str:
     """A digest of a method: its class, its settings, its weights, and the code that they pass through."""
-    kind = method if callable(method) and hasattr(method, "__qualname__") else type(method)
-    return fingerprint(method, code_fingerprint(kind.__module__))
+    inner = [getattr(method, f.name) for f in fields(method)] if is_dataclass(method) else []  # such as a model
+    return fingerprint(method, sorted(code_fingerprint(module) for module in map(_module, [method, *inner])))
+
+
+def _module(value: Any) -> str:
+    """Where a function or the class of an object is written."""
+    return str(getattr(value if hasattr(value, "__qualname__") else type(value), "__module__", ""))
 
 
 @cache
 def code_fingerprint(module: str) -> str:
     """A digest of a module of this package and all modules of the package that it imports; comments do not count."""
-    seen: dict[str, str] = {}
+    trees = code_of(module)
+    return fingerprint(sorted((name, hashlib.sha256(ast.dump(tree).encode()).hexdigest()) for name, tree in trees))
+
+
+def code_of(module: str) -> list[tuple[str, ast.Module]]:
+    """The modules of this package that a module leads to, itself among them, by name."""
+    found: dict[str, ast.Module | None] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in seen or not name.startswith(f"{PACKAGE}."):
+        if name in found or not name.startswith(f"{PACKAGE}."):
             continue
-        tree = _parse(name)
-        seen[name] = "" if tree is None else hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+        found[name] = tree = _parse(name)
         if tree is not None:
             waiting += _imports(tree, name)
-    return fingerprint(sorted(seen.items()))
+    return [(name, tree) for name, tree in found.items() if tree is not None]
 
 
 def _parse(module: str) -> ast.Module | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dada import pictures
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import Contender
+from dada.evaluation.methods import Entry
 from dada.evaluation.protocol import problems
 from dada.sample import Sample
 
@@ -44,12 +44,12 @@ class ErrorMaps:
 
 
 def draw_worst(
-    contender: Contender, report: Report, dataset: Dataset, folder: Path, *, count: int = 3, limit: int | None = None
+    entry: Entry, report: Report, dataset: Dataset, folder: Path, *, count: int = 3, limit: int | None = None
 ) -> list[Path]:
     """Write the problems with the largest MSE of a method: guide, source, bicubic, result, truth; and its error.
 
     Args:
-        contender: one of the report's; it runs again on these problems.
+        entry: one of the report's; it runs again on these problems.
         report: of one factor.
         dataset: that of the report.
         folder: of the pictures; made if missing.
@@ -60,7 +60,7 @@ def draw_worst(
         The files, worst first.
     """
     factor = report.factors[0]
-    records = [r for r in report.runs[contender.label, factor].records if r.sums.pixels]
+    records = [r for r in report.runs[entry.label, factor].records if r.sums.pixels]
     worst = [r.name for r in sorted(records, key=lambda r: r.sums.mse, reverse=True)[:count]]
     written = dict.fromkeys(worst, Path())
     for parts in problems(dataset, report.protocol, limit) if worst else ():
@@ -68,14 +68,14 @@ def draw_worst(
             if part.name in worst:
                 sample = report.protocol.sample(part, factor, dataset.unit)
                 rank = worst.index(part.name) + 1
-                written[part.name] = _draw_one(contender, sample, report, folder, rank)
+                written[part.name] = _draw_one(entry, sample, report, folder, rank)
     return list(written.values())
 
 
-def _draw_one(contender: Contender, sample: Sample, report: Report, folder: Path, rank: int) -> Path:
+def _draw_one(entry: Entry, sample: Sample, report: Report, folder: Path, rank: int) -> Path:
     scale = sample.unit * report.scale
     with torch.no_grad():
-        result = contender.method(sample)[0, 0].cpu().numpy() * scale
+        result = entry.method(sample)[0, 0].cpu().numpy() * scale
     truth, bicubic = truth_of(sample) * scale, sample.initial[0, 0].numpy() * scale
     source, known = sample.source[0, 0].numpy() * scale, sample.source_mask[0, 0].numpy()
     guide = sample.guide[0].permute(1, 2, 0).numpy()
@@ -85,7 +85,7 @@ def _draw_one(contender: Contender, sample: Sample, report: Report, folder: Path
         guide, source, bicubic, result, unit=report.unit, source_valid=known, truth=truth
     )  # fmt: skip
     pictures.save(figure, path)
-    errors = {"bicubic": bicubic - truth, contender.label: result - truth}
+    errors = {"bicubic": bicubic - truth, entry.label: result - truth}
     pictures.save(pictures.error_map(errors, report.unit), path.with_name(f"{path.stem}_errors.png"))
     return path
 

@@ -31,7 +31,7 @@ def paper_set(name: str) -> str | None:
 
 
 def printed(data: str, method: str, factor: int) -> Printed | None:
-    """What Tables 1 and 2 print for a method (named as in `dada.methods`), or None."""
+    """What Tables 1 and 2 print for a method (named as in `dada.models.registry`), or None."""
     for table in ("learned", "learning_free"):
         found = paper()[table].get(data, {}).get(method, {}).get(str(factor))
         if found:

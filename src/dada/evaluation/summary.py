@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from dada.datasets.pair import DEPTH
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import BICUBIC
+from dada.evaluation.methods import BICUBIC
 from dada.evaluation.metrics import BATCH, THRESHOLDS, Scores
 from dada.evaluation.paper import paper_set, printed
 from dada.evaluation.protocol import P1
@@ -94,7 +94,7 @@ def cost(report: Report) -> Table:
         memory = "-" if runs.memory is None else f"{runs.memory / 1e6:.0f} MB"
         return f"{runs.seconds:.{3 if runs.seconds < 1 else 1}f} s / {memory}"
 
-    rows = [[c.label, *(text(c.label, factor) for factor in report.factors)] for c in report.contenders]
+    rows = [[c.label, *(text(c.label, factor) for factor in report.factors)] for c in report.entries]
     caption = (
         "Seconds / megabytes of one crop (or whole image), medians over all, on the machine at hand. Memory: by how "
         "much the process grew at its peak during the call, beyond its inputs; - where the system does not tell. "
@@ -122,8 +122,8 @@ def details(report: Report) -> list[Table]:
     )
     tables = []
     for factor in report.factors:
-        found = {c.label: report.scores(c.label, factor) for c in report.contenders}
-        values = [cells([(read(s),) if s else None for s in found.values()]) for read in columns.values()]
+        found = {c.label: report.scores(c.label, factor) for c in report.entries}
+        values = [cells([(read(s),) if s else None for s in found.values()]) for read in columns.values()]  # type: ignore[no-untyped-call]
         rows = [[label, *row] for label, row in zip(found, zip(*values, strict=True), strict=True)]
         tables.append(Table(_title(report, f"all measures at x{factor}"), ["method", *columns], rows, caption))
     return tables
@@ -133,7 +133,7 @@ def by_scene(report: Report) -> list[Table]:
     """The main errors of every scene, a table for each factor."""
     names = report.protocol.headline
     words = "; ".join(f"{WORDS[name]}, in {_unit(report, name)}" for name in names)
-    labels = [c.label for c in report.contenders]
+    labels = [c.label for c in report.entries]
     tables = []
     for factor in report.factors:
         rows = []
@@ -153,23 +153,23 @@ def beside_paper(report: Report) -> str | None:
 
 # ---- beneath -----------------------------------------------------------------------------------------------
 
-Grid = list[list[Values | None]]  # by factor, then by contender
+Grid = list[list[Values | None]]  # by factor, then by entry
 
 
 def _grid(report: Report, value: Callable[[str, int], Values | None]) -> Grid:
-    return [[value(c.label, factor) for c in report.contenders] for factor in report.factors]
+    return [[value(c.label, factor) for c in report.entries] for factor in report.factors]
 
 
 def _by_factor(report: Report, title: str, grid: Grid, caption: str, beside: Grid | None = None) -> Table:
     """A row for each method and a column for each factor; beneath each row that of the paper, if it has one."""
     columns = [cells(column) for column in grid]
     rows, quoted = [], []
-    for i, contender in enumerate(report.contenders):
-        rows.append([contender.label, *(column[i] for column in columns)])
+    for i, entry in enumerate(report.entries):
+        rows.append([entry.label, *(column[i] for column in columns)])
         theirs = [column[i] for column in beside or []]
         if any(theirs):
             quoted.append(len(rows))
-            rows.append([f"{contender.name} (paper)", *(" / ".join(map(number, v)) if v else "-" for v in theirs)])
+            rows.append([f"{entry.name} (paper)", *(" / ".join(map(number, v)) if v else "-" for v in theirs)])
     headings = ["method", *(f"x{factor}" for factor in report.factors)]
     return Table(_title(report, title), headings, rows, caption, frozenset(quoted))
 
@@ -193,4 +193,4 @@ def _divide(values: Values | None, by: Values | None) -> Values | None:
 
 
 def _name(report: Report, label: str) -> str:
-    return next(c.name for c in report.contenders if c.label == label)
+    return next(c.name for c in report.entries if c.label == label)

@@ -66,9 +66,9 @@ _OPERATORS: list[torch.library.Library] = []  # what they define ends with them
 
 def _define_missing_operators() -> None:
     """Name the operators of torchvision whose compiled part is missing; none of them is called by an extractor."""
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for operator in ("nms", "qnms"):
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[no-untyped-call]
     _OPERATORS.append(library)
 
 

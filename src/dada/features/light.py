@@ -42,7 +42,8 @@ class LightUNet(nn.Module):
         levels = [self.stem(pixel_unshuffle(image, 2)).relu_()]
         for halve, refine in zip(self.halve, self.refine, strict=True):
             levels.append(refine(halve(levels[-1]).relu_()))
-        return self.head(self.decoder(levels), image)
+        features: Tensor = self.head(self.decoder(levels), image)
+        return features
 
 
 class Residual(nn.Module):
@@ -53,7 +54,8 @@ class Residual(nn.Module):
         self.conv = nn.Conv2d(channels, channels, 3, padding=dilation, dilation=dilation)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.conv(x).add_(x).relu_()
+        changed: Tensor = self.conv(x).add_(x).relu_()
+        return changed
 
 
 class Decoder(nn.Module):
@@ -121,7 +123,8 @@ class FineHead(nn.Module):
         fine = self.mix(fine).add_(fine).relu_()
         for residual in self.more:
             fine = residual(fine)
-        return self.out(fine)
+        features: Tensor = self.out(fine)
+        return features
 
 
 def keep_variance(module: nn.Module) -> None:

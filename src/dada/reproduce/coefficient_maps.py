@@ -10,12 +10,12 @@ from torch import Tensor
 from dada.datasets.crops import to_sample
 from dada.datasets.jumps import jumps
 from dada.datasets.pair import Pair
-from dada.default import learned
 from dada.diffusion import Coefficients, coefficients
 from dada.evaluation.metrics import THRESHOLDS
 from dada.evaluation.tables import Table, number
-from dada.learning_free import KAPPA, standardise
-from dada.network import DADA
+from dada.features.standardising import KAPPA, standardise
+from dada.models.dada import DADA
+from dada.models.default import learned
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import sheet
 from dada.reproduce.study import Study

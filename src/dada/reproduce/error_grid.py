@@ -8,10 +8,10 @@ from torch import Tensor
 from dada import pictures
 from dada.errors import InputError
 from dada.evaluation.bench import printed_unit
-from dada.evaluation.contenders import BICUBIC, Contender, resolve
 from dada.evaluation.curves import curves
 from dada.evaluation.files import save_figure
 from dada.evaluation.gallery import truth_of
+from dada.evaluation.methods import BICUBIC, Entry, resolve
 from dada.evaluation.tables import Table, number
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.reports import (
@@ -112,7 +112,7 @@ class _Maps:
             self.errors = {n: (r[0, 0].numpy() - truth) * sample.unit * self.scale for n, r in results.items()}
 
 
-def _entries(study: Study) -> list[Contender]:
+def _entries(study: Study) -> list[Entry]:
     """Bicubic, some methods without weights, the networks, and our default."""
     found = [resolve(BICUBIC), *(c for c in learning_free_methods(study) if c.name in SHOWN)]
     for name in study.effort.networks:

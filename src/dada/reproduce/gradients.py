@@ -14,7 +14,7 @@ from dada.diffusion import Coefficients, coefficients, equilibrium, iterate
 from dada.evaluation.fingerprint import fingerprint
 from dada.evaluation.resources import watched
 from dada.evaluation.tables import Table, number
-from dada.learning_free import KAPPA, standardise
+from dada.features.standardising import KAPPA, standardise
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import asymptote, lines, sheet
 from dada.reproduce.study import Study, single_thread

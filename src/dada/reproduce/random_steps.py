@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.tables import Table, number
-from dada.network import DADA
+from dada.models.dada import DADA
 from dada.reproduce.ablation import FACTOR, about_ablation, compared, share
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import lines, sheet
@@ -28,9 +28,7 @@ def random_steps(study: Study) -> Findings:
     for name, config in zip(names, (drawn, fixed), strict=True):
         network = load_trained(study, config, name).method
         assert isinstance(network, DADA)
-        entries += [
-            Contender(f"{name}, {n or 'equilibrium'}", "dada", Looped(network, n)) for n in (*effort.loop_steps, 0)
-        ]
+        entries += [Entry(f"{name}, {n or 'equilibrium'}", "dada", Looped(network, n)) for n in (*effort.loop_steps, 0)]
     report = compared(study, entries)
     found = {name: [share(report, f"{name}, {n}") for n in effort.loop_steps] for name in names}
     ends = {name: share(report, f"{name}, equilibrium") for name in names}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from dada.datasets import Dataset
 from dada.errors import InputError
 from dada.evaluation.bench import Draw, Report, Runs, run
-from dada.evaluation.contenders import BICUBIC, Contender, resolve, resolve_all
 from dada.evaluation.files import rows as report_rows
+from dada.evaluation.methods import BICUBIC, Entry, resolve, resolve_all
 from dada.evaluation.summary import errors, published, shares
 from dada.evaluation.tables import Table
 from dada.reproduce.findings import Row
@@ -23,14 +23,14 @@ NOT_RUN = "not run in this setting"
 OFF_SCALE = 6.0  # times bicubic's RMSE: a network that has hardly been trained
 
 
-def learning_free_methods(study: Study) -> list[Contender]:
+def learning_free_methods(study: Study) -> list[Entry]:
     """The rows of Table 2; PixTransform with the iterations of the effort, which its label names."""
     few = study.effort.pixt_iterations
     return resolve_all(LEARNING_FREE, [f"pixt.iterations={few}"] if few != PIXT_ITERATIONS else [])
 
 
 def bench(
-    study: Study, entries: Sequence[Contender], dataset: Dataset, factors: Sequence[int], crops: int | None,
+    study: Study, entries: Sequence[Entry], dataset: Dataset, factors: Sequence[int], crops: int | None,
     draw: Draw | None = None,
 ) -> Report:  # fmt: skip
     """Run methods on a data set."""
@@ -66,17 +66,17 @@ def network_report(study: Study, test: TestSet, factors: Sequence[int] | None = 
 
 def _with_failures(report: Report, reasons: dict[str, str], factor: int) -> Report:
     """The report with rows for networks that do not exist at this factor."""
-    absent = [Contender(name, name, resolve(BICUBIC).method) for name in reasons]
+    absent = [Entry(name, name, resolve(BICUBIC).method) for name in reasons]
     runs = {(name, factor): Runs(failure=reason) for name, reason in reasons.items()}
-    return replace(report, contenders=[*report.contenders, *absent], runs=report.runs | runs)
+    return replace(report, entries=[*report.entries, *absent], runs=report.runs | runs)
 
 
 def joined(reports: Sequence[Report]) -> Report:
     """Join reports on the same problems: one row for each method, with its failures."""
-    entries: dict[str, Contender] = {}
+    entries: dict[str, Entry] = {}
     runs: dict[tuple[str, int], Runs] = {}
     for report in reports:
-        for entry in report.contenders:
+        for entry in report.entries:
             label = _label(entry, entries)
             entries.setdefault(label, entry)
             for factor in report.factors:
@@ -85,10 +85,10 @@ def joined(reports: Sequence[Report]) -> Report:
     for label in entries:
         for factor in factors:
             runs.setdefault((label, factor), Runs(failure=NOT_RUN))
-    return replace(reports[0], contenders=list(entries.values()), factors=factors, runs=runs)
+    return replace(reports[0], entries=list(entries.values()), factors=factors, runs=runs)
 
 
-def _label(entry: Contender, known: dict[str, Contender]) -> str:
+def _label(entry: Entry, known: dict[str, Entry]) -> str:
     """Label of the row of a method: a failure at one factor belongs to the row of the other factors."""
     same = [label for label, other in known.items() if other.name == entry.name != BICUBIC]
     return same[0] if same and entry.label == entry.name else entry.label
@@ -119,12 +119,12 @@ def drawable(report: Report) -> tuple[Report, str]:
     """The report without methods whose errors exceed the scale of a figure, and a sentence that names them."""
     plain = {factor: report.scores(BICUBIC, factor) for factor in report.factors}
 
-    def off(entry: Contender) -> bool:
+    def off(entry: Entry) -> bool:
         found = {factor: report.scores(entry.label, factor) for factor in report.factors}
         return any(s.rmse > OFF_SCALE * p.rmse for f, s in found.items() if s and (p := plain[f]))
 
-    hidden = [c.label for c in report.contenders if off(c)]
-    kept = replace(report, contenders=[c for c in report.contenders if c.label not in hidden])
+    hidden = [c.label for c in report.entries if off(c)]
+    kept = replace(report, entries=[c for c in report.entries if c.label not in hidden])
     return kept, f" Not drawn, being far off the scale: {'; '.join(hidden)}." if hidden else ""
 
 

@@ -15,9 +15,9 @@ from dada.datasets.pair import Derived
 from dada.datasets.sensor import noisy_source
 from dada.diffusion import coefficients, equilibrium
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import BICUBIC, Contender, resolve, resolve_all
+from dada.evaluation.methods import BICUBIC, Entry, resolve, resolve_all
 from dada.evaluation.tables import Table, cells
-from dada.learning_free import KAPPA, standardise
+from dada.features.standardising import KAPPA, standardise
 from dada.reproduce.ablation import share
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import lines, sheet
@@ -163,7 +163,7 @@ def noise(study: Study) -> Findings:
     shipped = Renamed(resolve("default").method, "hard, learned")
     methods: list[Method] = [Start(), replace(DadaFree(), name="hard"), shipped, *(Soft(w) for w in WEIGHTS)]
     every = [Noisy(method, amount) for method in methods for amount in NOISES]
-    entries = [Contender(BICUBIC, BICUBIC, Start()), *(Contender(n.name, "noisy", n) for n in every)]
+    entries = [Entry(BICUBIC, BICUBIC, Start()), *(Entry(n.name, "noisy", n) for n in every)]
     report = bench(study, entries, dataset, [FACTOR], study.effort.probes)
     levels = [a * dataset.unit / 10 for a in NOISES]  # cm, at a depth of one unit
     curves = {m.name: [_rmse(report, Noisy(m, a)) for a in NOISES] for m in methods}

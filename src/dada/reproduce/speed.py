@@ -15,7 +15,7 @@ from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.loop import STEPS
 from dada.evaluation.fingerprint import fingerprint
 from dada.evaluation.tables import Table, number
-from dada.learning_free import KAPPA, standardise
+from dada.features.standardising import KAPPA, standardise
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import lines, sheet
 from dada.reproduce.study import Study, single_thread

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from dada.evaluation.bench import Report
-from dada.evaluation.contenders import Contender, resolve
+from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.tables import Table, number
-from dada.network import DADA
+from dada.models.dada import DADA
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import asymptote, lines, sheet
 from dada.reproduce.reports import all_rows, bench, described
@@ -37,7 +37,7 @@ class Looped:
         """Return [B, 1, H, W]; see `dada.sample.Method`."""
         with torch.no_grad():
             how = "iterate" if self.steps else "equilibrium"
-            images: Tensor = self.network(sample, method=how, n_pre=self.steps or None)
+            images: Tensor = self.network(sample, solver=how, n_pre=self.steps or None)
         return images
 
 
@@ -76,16 +76,16 @@ def steps(study: Study) -> Findings:
     )  # fmt: skip
 
 
-def looped(study: Study, name: str, trained: DADA) -> dict[int, Contender]:
+def looped(study: Study, name: str, trained: DADA) -> dict[int, Entry]:
     """A method by number of steps; 0 is the equilibrium."""
     if name == "dada":
         found = {n: Looped(trained, n) for n in (*study.effort.loop_steps, 0)}
-        return {n: Contender(method.name, "dada", method) for n, method in found.items()}
+        return {n: Entry(method.name, "dada", method) for n, method in found.items()}
     settings = {n: ["dada-free.method=iterate", f"dada-free.steps={n}"] for n in study.effort.loop_steps}
     return {n: resolve(name, given) for n, given in settings.items()} | {0: resolve(name)}
 
 
-def _sentence(report: Report, name: str, rows: dict[int, Contender], across: list[int]) -> str:
+def _sentence(report: Report, name: str, rows: dict[int, Entry], across: list[int]) -> str:
     last = max(across)
     share = _mse(report, rows[last]) / _mse(report, rows[0])
     times = _seconds(report, rows[last]) / _seconds(report, rows[0])
@@ -95,14 +95,14 @@ def _sentence(report: Report, name: str, rows: dict[int, Contender], across: lis
     )
 
 
-def _mse(report: Report, entry: Contender) -> float:
+def _mse(report: Report, entry: Entry) -> float:
     scores = report.scores(entry.label, FACTOR)
     return scores.mse if scores else float("nan")
 
 
-def _seconds(report: Report, entry: Contender) -> float:
+def _seconds(report: Report, entry: Entry) -> float:
     return report.runs[entry.label, FACTOR].seconds or float("nan")
 
 
-def _cell(report: Report, entry: Contender) -> str:
+def _cell(report: Report, entry: Entry) -> str:
     return f"{number(_mse(report, entry))} / {_seconds(report, entry):.3f}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dada.evaluation.bench import Report, Runs
-from dada.evaluation.contenders import BICUBIC
 from dada.evaluation.curves import curves, measured
 from dada.evaluation.files import write
+from dada.evaluation.methods import BICUBIC
 from dada.evaluation.metrics import THRESHOLDS
 from dada.evaluation.paper import paper, paper_set
 from dada.evaluation.summary import details
@@ -57,7 +57,7 @@ def learned(study: Study) -> Findings:
     reports = [network_report(study, test) for test in study.sets()]
     files = _write(study, reports)
     summary = [f"The networks here are trained as follows: {about_training(study)}."] if study.effort.brief else []
-    summary += [_least(report, next(c.label for c in report.contenders if c.name == "dada")) for report in reports]
+    summary += [_least(report, next(c.label for c in report.entries if c.name == "dada")) for report in reports]
     summary += missed(reports)
     return Findings(
         summary, described(reports), all_rows(reports), *_drawn(reports[0]),
@@ -72,7 +72,7 @@ def runtime(study: Study) -> Findings:
     report = joined([free, network_report(study, test)])
     fastest = {(label, f): _fastest(runs) for (label, f), runs in report.runs.items()}
     times: dict[str, tuple[list[float], list[float]]] = {}
-    for label in [c.label for c in report.contenders if c.label != BICUBIC]:
+    for label in [c.label for c in report.entries if c.label != BICUBIC]:
         known = [(float(f), s) for f in report.factors if (s := fastest[label, f]) is not None]
         times[label] = [f for f, _ in known], [s for _, s in known]
     figure, (axes,) = sheet(1, 1, (7.0, 4.0))
@@ -143,7 +143,7 @@ def _printed(report: Report) -> list[Table]:
 
 
 def _bars(axes: Axes, report: Report, factor: int) -> None:
-    found = {c.label: report.scores(c.label, factor) for c in report.contenders}
+    found = {c.label: report.scores(c.label, factor) for c in report.entries}
     values = {label: 100 * scores.edge_error for label, scores in found.items() if scores}
     axes.barh(
         list(values), list(values.values()), color=["C3" if "dada" in n or "default" in n else "C0" for n in values]
@@ -167,7 +167,7 @@ def _least(report: Report, label: str) -> str:
     """A sentence: the method's share of bicubic's MSE, and its rank."""
     parts = []
     for factor in report.factors:
-        found = {c.label: report.scores(c.label, factor) for c in report.contenders}
+        found = {c.label: report.scores(c.label, factor) for c in report.entries}
         mse = {name: scores.mse for name, scores in found.items() if scores}
         if label in mse:
             rank = sorted(mse, key=lambda name: mse[name]).index(label) + 1

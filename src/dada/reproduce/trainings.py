@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dada.errors import InputError
-from dada.evaluation.contenders import Contender
 from dada.evaluation.fingerprint import fingerprint
-from dada.methods import load_method
+from dada.evaluation.methods import Entry
+from dada.models.registry import load_method
 from dada.reproduce.found import TRAIN_SEED, TestSet
 from dada.reproduce.study import Study
 from dada.training.config import DataConfig, LossConfig, ScheduleConfig, TrainConfig, ValidationConfig
@@ -36,7 +36,7 @@ def paper_training(method: str, data: str, factor: int) -> TrainConfig:
     if ours:
         network = {
             "extractor": "unet-resnet50", "features": 64, "pretrained": True, "upsample": True,
-            "distance": "mean_absolute", "method": "iterate",
+            "distance": "mean_absolute", "solver": "iterate",
         }  # fmt: skip
     return TrainConfig(
         method=method,
@@ -133,19 +133,19 @@ def _complete(folder: Path, steps: int) -> bool:
         return False
 
 
-def network(study: Study, method: str, factor: int, data: TestSet | None = None) -> Contender:
+def network(study: Study, method: str, factor: int, data: TestSet | None = None) -> Entry:
     """A network for the tables: with released weights if there are some, else trained.
 
     Raises:
         InputError: there is no such network for this factor.
     """
     if released := released_weights(study.weights, method, factor):
-        return Contender(f"{method}, released", method, load_method(f"{method}:{released}"))
+        return Entry(f"{method}, released", method, load_method(f"{method}:{released}"))
     config = training(study, method, factor, data.title if data else "Middlebury")
     return load_trained(study, config, f"{method}, {config.steps} steps" if study.effort.brief else method)
 
 
-def load_trained(study: Study, config: TrainConfig, label: str) -> Contender:
+def load_trained(study: Study, config: TrainConfig, label: str) -> Entry:
     """The network of a training, as the bench takes it.
 
     Raises:
@@ -156,7 +156,7 @@ def load_trained(study: Study, config: TrainConfig, label: str) -> Contender:
     except ValueError as error:  # a factor that the architecture does not know
         raise InputError(f"{config.method}: {error}.") from None
     method.eval()  # type: ignore[attr-defined]
-    return Contender(label, config.method, method)
+    return Entry(label, config.method, method)
 
 
 def released_weights(folder: Path | None, method: str, factor: int) -> Path | None:

@@ -12,8 +12,8 @@ from dada.diffusion import coefficients, equilibrium, iterate
 from dada.evaluation.bench import printed_unit
 from dada.evaluation.gallery import truth_of
 from dada.evaluation.tables import Table, number
+from dada.features.standardising import KAPPA, standardise
 from dada.io import atomic_path
-from dada.learning_free import KAPPA, standardise
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.plots import sheet
 from dada.reproduce.study import Study

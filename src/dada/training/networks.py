@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dada.errors import InputError
-from dada.methods import NETWORKS
+from dada.models.registry import NETWORKS, network_class
 from dada.sample import Sample
 from dada.training import toml
 from dada.training.config import TrainConfig
@@ -25,8 +24,7 @@ def build(config: TrainConfig) -> nn.Module:
     """
     if config.method not in NETWORKS:
         raise InputError(f"method {config.method!r} cannot be trained. Use one of {', '.join(NETWORKS)}.")
-    module, _, name = NETWORKS[config.method].partition(":")
-    kind = getattr(import_module(module), name)
+    kind = network_class(config.method)
     network: nn.Module = kind(**_arguments(kind, config))
     if config.start:
         _begin_from(network, kind, config.start)
@@ -37,18 +35,18 @@ def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) ->
     """Return the network's images, [B, 1, H, W], with gradients by the configured scheme where it is DADA."""
     settings: dict[str, Any] = {}
     if config.method == "dada" and config.scheme == "implicit":
-        settings = {"method": "equilibrium"}
+        settings = {"solver": "equilibrium"}
     elif config.method == "dada":
         before = config.pre_steps if config.constant_steps else int(torch.randint(config.pre_steps + 1, ()))
-        settings = {"method": "iterate", "n_pre": before, "n_grad": config.grad_steps}
+        settings = {"solver": "iterate", "n_pre": before, "n_grad": config.grad_steps}
     images: Tensor = network(sample, **settings)
     return images
 
 
 def save_weights(network: Any, path: Path) -> None:
     """Write the one .safetensors file that `load` of the network's class reads, whole or not at all."""
-    from dada.checkpoint import save
-    from dada.network import DADA
+    from dada.models.dada import DADA
+    from dada.models.files import save
 
     if isinstance(network, DADA):
         save(network, path)
@@ -59,9 +57,10 @@ def save_weights(network: Any, path: Path) -> None:
 def _arguments(kind: Any, config: TrainConfig) -> dict[str, Any]:
     """Keyword arguments of the network's class, from the settings."""
     if config.method == "dada":
-        from dada.network import DadaConfig
+        from dada.models.config import DadaConfig
+        from dada.models.files import current_settings
 
-        return {"config": toml.convert(config.network, DadaConfig, "network")}
+        return {"config": toml.convert(current_settings(config.network), DadaConfig, "network")}
     names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
     hints = get_type_hints(kind.__init__)
     for key in config.network:
@@ -75,10 +74,12 @@ def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
         raise InputError(f"start {path}: there is no such file or folder.")
     state = kind.load(path).state_dict()
     for name, own in network.state_dict().items():
-        if name in ("logw", "review.turn") and 0 < len(state.get(name, own)) < len(own):  # the last serves for more
+        if name in ("log_result_weights", "refinement.offsets") and 0 < len(state.get(name, own)) < len(
+            own
+        ):  # the last serves for more
             state[name] = torch.cat([state[name], state[name][-1:].expand(len(own) - len(state[name]), *own.shape[1:])])
-        if (".head.more." in name and not own.any()) or name.startswith("review."):
-            state.setdefault(name, own)  # "lite0-fine" from "lite0", or `sees`: what starts as doing nothing
+        if (".head.more." in name and not own.any()) or name.startswith("refinement."):
+            state.setdefault(name, own)  # "lite0-fine" from "lite0", or `feedback`: what starts as doing nothing
     try:
         network.load_state_dict(state)
     except RuntimeError as error:

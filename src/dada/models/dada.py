@@ -1,0 +1,216 @@
+"""DADA, the paper's network: guide and source -> features -> coefficients (Eq. 2) -> diffusion and adjustment."""
+
+from __future__ import annotations
+
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import ModelHubMixin
+from torch import Tensor, nn
+
+from dada.diffusion import Coefficients, equilibrium, iterate
+from dada.diffusion.measurement import Adjust
+from dada.errors import InputError
+from dada.features import build
+from dada.features.standardising import standardise
+from dada.models.config import DadaConfig, Solver
+from dada.models.learned_guidance import LearnedGuidance
+from dada.models.model import Round, TrainedAdjust
+from dada.models.refinement import RefinementNetwork
+from dada.sample import Sample
+
+LIFT = 0.1  # units by which values near zero are lifted before ratios are taken, as in the released code
+EPSILON = 1e-8  # added to the divisor of Eq. 3 in the loop, as in the released code
+RESULT_WEIGHT = 1.0  # of the last result in deviations of the source, at the start of training
+DIRECT_WEIGHTS = (0.5, 0.5, 8.0)  # of guide, source and result compared directly: about those of `Dynamic`
+
+CARD = """---
+{{ card_data }}
+---
+
+A network for [dada](https://pypi.org/project/dada/), guided super-resolution that never contradicts the measurement.
+Read it with `dada.DADA.from_pretrained("NAME")`, or save the files to a folder and use `dada upsample --model FOLDER`.
+"""
+
+
+class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-resolution"], model_card_template=CARD):
+    """Guided super-resolution by diffusion with learned coefficients.
+
+    Attributes:
+        config: what it is made of.
+        extractor: the feature network.
+        refinement: the network that looks at results, where `config.feedback` asks for one.
+        logk: logarithm of kappa, trained.
+        name: what tables and reports call it.
+    """
+
+    def __init__(self, config: DadaConfig | None = None) -> None:
+        """Make a network with fresh weights.
+
+        Args:
+            config: the light U-Net by default.
+
+        Raises:
+            InputError: the extractor, its package or its ImageNet weights cannot be had.
+        """
+        super().__init__()
+        self.config = config = config or DadaConfig()
+        self.name = "dada"
+        channels, made = config.bands + 1, config.features + 2 * config.edges
+        self.extractor = build(config.extractor, channels, made, config.pretrained, config.upsample)
+        self.logk = nn.Parameter(torch.tensor(math.log(config.kappa)))
+        guide, source, result = DIRECT_WEIGHTS
+        if config.direct:
+            self.log_guide_weight = nn.Parameter(torch.tensor(math.log(guide)))
+            self.log_source_weight = nn.Parameter(torch.tensor(math.log(source)))
+        if config.rounds > 1:
+            begin = math.log(result if config.direct else RESULT_WEIGHT)
+            self.log_result_weights = nn.Parameter(torch.full((config.rounds - 1,), begin))
+        self.refinement: RefinementNetwork | None = None
+        if config.rounds > 1 and config.feedback == "refinement":
+            self.refinement = RefinementNetwork((channels if config.direct else 0) + made, config.rounds - 1)
+
+    @property
+    def kappa(self) -> Tensor:
+        """How large a difference of the features counts as an edge (Eq. 2)."""
+        return self.logk.exp()
+
+    @property
+    def rounds(self) -> int:
+        """How many solutions there are; all but the first depend on the result before."""
+        return self.config.rounds
+
+    @property
+    def adjust(self) -> TrainedAdjust:
+        """What it was trained with."""
+        return self.config.adjust
+
+    def forward(
+        self, sample: Sample, *, solver: Solver | None = None, n_pre: int | None = None, n_grad: int = 0
+    ) -> Tensor:
+        """Return the fine images [B, 1, H, W] in the sample's unit.
+
+        Args:
+            sample: the problems; their truth is not looked at.
+            solver: "equilibrium" with its implicit gradient, or "iterate", the unrolled loop; the config's by default.
+            n_pre: steps of the loop without gradient; the config's steps, less n_grad, by default.
+            n_grad: steps of the loop after these, with gradient.
+        """
+        solver = solver or self.config.solver
+        steps = n_grad + (max(self.config.steps - n_grad, 0) if n_pre is None else n_pre)
+        unit = sample.deviation() if self.config.source == "own" else torch.ones_like(sample.source[:, :, :1, :1])
+        unit = torch.where(unit > 0, unit, 1.0).to(sample.source)
+        guidance, result, before = LearnedGuidance(self, sample, unit), sample.initial, None
+        for number in range(self.rounds):
+            c = guidance.coefficients(before)
+            result = self._solve(sample, unit, c, result, solver, steps, n_grad).to(sample.initial.dtype)
+            before = Round(number, c, result)
+        return result
+
+    def prepare(self, sample: Sample) -> LearnedGuidance:
+        """Run the extractor; see `dada.models.model.Model`.
+
+        Data may come in any unit here: the deviation of the source stands for that of a data set.
+
+        Args:
+            sample: the problems; a guide of a single band serves a network for RGB too.
+
+        Raises:
+            InputError: the guide has another number of bands than the network.
+        """
+        unit = sample.deviation()
+        return LearnedGuidance(self, sample, torch.where(unit > 0, unit, 1.0).to(sample.initial))
+
+    def coefficients(self, sample: Sample) -> Coefficients:
+        """Return those of the first round, of the H x W target grid; see `prepare`."""
+        return self.prepare(sample).coefficients()
+
+    def features(self, guide: Tensor, source: Tensor) -> Tensor:
+        """Return what Eq. 2 compares [B, F, H, W], and last the two logarithms of `config.edges`.
+
+        Args:
+            guide: [B, C, H, W] in 0..1.
+            source: [B, 1, H, W], interpolated, in the network's unit and about 0.
+        """
+        image = torch.cat([standardise(self._bands(guide)).to(self.logk.dtype), source], dim=1)
+        features: Tensor = self.extractor(image)
+        if self.config.direct:
+            logarithms = [self.log_guide_weight.expand(self.config.bands), self.log_source_weight[None]]
+            features = torch.cat([image * torch.cat(logarithms).exp()[:, None, None], features], dim=1)
+        return features
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> DADA:
+        """Read a network: a folder of `save_pretrained`, its .safetensors file, or a checkpoint of the authors.
+
+        Raises:
+            InputError: it is none of these; the message says what was found.
+        """
+        from dada.models.files import load
+
+        return load(Path(path))
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """What `save_pretrained` calls: weights in the type they have, and config.json."""
+        from dada.models.files import save_folder
+
+        save_folder(self, save_directory)
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, **hub: Any) -> DADA:
+        """What `from_pretrained` calls: a folder, or a repository of the Hugging Face hub."""
+        if Path(model_id).is_dir():
+            return cls.load(model_id)
+        from huggingface_hub import hf_hub_download
+
+        where = {name: hub[name] for name in ("revision", "cache_dir", "force_download", "local_files_only", "token")}
+        return cls.load(hf_hub_download(model_id, "model.safetensors", **where))  # which holds the config too
+
+    def _bands(self, guide: Tensor) -> Tensor:
+        given, wanted = guide.shape[1], self.config.bands
+        if given not in (1, wanted):
+            raise InputError(
+                f"the guide has {given} bands, model {self.name!r} was made for {wanted}. Give the {wanted} bands it "
+                "was trained on or a single one, or use model none, which takes any number."
+            )
+        return guide.expand(-1, wanted, -1, -1)
+
+    def _solve(
+        self, sample: Sample, unit: Tensor, c: Coefficients, start: Tensor, solver: Solver, steps: int, n_grad: int
+    ) -> Tensor:
+        """Diffuse and adjust, each image in the way that suits its values."""
+        ratio = _positive(sample) if self.config.adjust == "auto" else [self.config.adjust == "ratio"]
+        if any(ratio) and not all(ratio):
+            rows = [slice(i, i + 1) for i in range(len(sample))]
+            parts = [(sample[i], unit[i], Coefficients(*(edges[i] for edges in c)), start[i]) for i in rows]
+            return torch.cat([self._solve(*part, solver, steps, n_grad) for part in parts])
+        adjust: Adjust = "ratio" if all(ratio) else "shift"
+        lift = _lift(sample.source, unit) if adjust == "ratio" else 0.0
+        c = Coefficients(*(edges.to(sample.source.dtype) for edges in c))
+        source, initial, mask = sample.source + lift, start + lift, sample.source_mask
+        if solver == "iterate":
+            solution = iterate(
+                source, c, initial=initial, adjust=adjust, mask=mask, steps=steps, grad_steps=n_grad, epsilon=EPSILON
+            )
+        else:  # a network at the start of its training may ask for what is hard to solve; the result is near enough
+            solution = equilibrium(
+                source, c, initial=initial, adjust=adjust, mask=mask, tolerance=self.config.tolerance,
+                warn=not self.training,
+            )  # fmt: skip
+        return solution.values - lift
+
+
+def _positive(sample: Sample) -> list[bool]:
+    """Whether all that was measured is, for each image."""
+    return ((sample.source > 0) | ~sample.source_mask).flatten(1).all(1).tolist()
+
+
+def _lift(source: Tensor, unit: Tensor) -> Tensor:
+    """What is added to each image before ratios are taken, [B, 1, 1, 1]: nothing, or LIFT units if some cell is below.
+
+    As in the released code, that includes cells without a measurement, which hold 0.
+    """
+    return torch.where(source.amin(dim=(-2, -1), keepdim=True) <= LIFT * unit, LIFT * unit, 0.0)

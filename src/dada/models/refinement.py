@@ -1,0 +1,144 @@
+"""The refinement network: looks at a result beside the guide, and says what the next solution should change.
+
+As in `dada.features.light`, 2 x 2 pixels are stacked as channels: the work is done at half the resolution, each pixel
+gets its own outputs.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad, pixel_shuffle, pixel_unshuffle
+
+from dada.diffusion import Coefficients, down, partition
+from dada.diffusion.blocks import block_sum, spread
+from dada.diffusion.coefficients import laplacian
+from dada.features.light import Decoder, Residual, keep_variance
+
+WIDTH = 32  # channels inside
+DILATIONS = (1, 1, 2, 4)  # of the convolutions after the first
+CONTEXT = (64, 96, 128)  # channels of the U-Net below them, at 1/4, 1/8 and 1/16 of the resolution
+WINDOW = 5  # side of the window whose mean a pixel is compared with, in stacks of 2 x 2
+SMALL = 0.1  # differences to it that are large enough to count by their logarithm, in deviations of the source
+PULL = 2  # channels of `measurement_pull`
+OUTPUTS = 3  # for each pixel: two logarithms for its edges down and right, and one for the weight of the result
+
+
+class RefinementNetwork(nn.Module):
+    """Features of a pixel [B, in_channels, H, W] and a result [B, 1, H, W] to [B, OUTPUTS, H, W]; 0 at the start.
+
+    It sees some 150 pixels. What does not depend on the result is computed once for all rounds, by `prepare`.
+    """
+
+    def __init__(self, in_channels: int, results: int = 1) -> None:
+        """Set up.
+
+        Args:
+            in_channels: of the features.
+            results: how many it looks at, one after the other. What suits a result that is refined again (an edge,
+                wherever it is) may not suit the last one (a slope where its place is uncertain).
+        """
+        super().__init__()
+        self.known = nn.Conv2d(4 * in_channels, WIDTH, 1)
+        self.look = nn.Conv2d(3 * 4, WIDTH, 3, padding=1, bias=False)
+        self.more = nn.Sequential(*(Residual(WIDTH, dilation) for dilation in DILATIONS))
+        self.out = nn.Conv2d(WIDTH, 4 * OUTPUTS, 1)
+        self.pull = nn.Conv2d(PULL * 4, WIDTH, 3, padding=1, bias=False)
+        self.context = Context()
+        self.offsets = nn.Parameter(torch.zeros(results, WIDTH))  # added to the first channels, for each result
+        self.apply(keep_variance)
+        with torch.no_grad():
+            self.known.weight.mul_(0.5)
+            for start in (self.out, self.pull, self.context.out):
+                start.weight.zero_()
+            for weight in self.more[2:].parameters():
+                weight.zero_()
+
+    def prepare(self, features: Tensor, scale: Tensor) -> Tensor:
+        """Compute what `forward` needs of all but the result.
+
+        Args:
+            features: [B, in_channels, H, W].
+            scale: what its channels are to be multiplied by, [in_channels].
+        """
+        # the same as self.known on stacks of 2 x 2 scaled pixels, without making them
+        weight = self.known.weight.reshape(WIDTH, -1, 2, 2) * scale[:, None, None]
+        return conv2d(_even(features), weight, self.known.bias, stride=2)
+
+    def forward(self, prepared: Tensor, result: Tensor, initial: Tensor, pull: Tensor, number: int = 0) -> Tensor:
+        """Return what to change, [B, OUTPUTS, H, W].
+
+        Args:
+            prepared: from `prepare`.
+            result: the last one, [B, 1, H, W], in deviations of the source and about 0.
+            initial: the bicubic source in the same unit.
+            pull: [B, PULL, H, W], from `measurement_pull`.
+            number: of the result, from 0.
+        """
+        height, width = result.shape[-2:]
+        result, initial = _stack(result), _stack(initial)
+        mean = result.mean(dim=1, keepdim=True)
+        around = avg_pool2d(mean, WINDOW, stride=1, padding=WINDOW // 2, count_include_pad=False)
+        channels = torch.cat([result, result - initial, ((result - around) / SMALL).asinh()], dim=1)
+        x = self.look(channels.contiguous(memory_format=torch.channels_last)).add_(prepared)
+        x.add_(self.offsets[number][:, None, None])
+        x.add_(self.pull(_stack(pull)))
+        x = self.more(x.relu_())
+        x = self.context(x).add_(x).relu_()
+        return pixel_shuffle(self.out(x), 2)[..., :height, :width]
+
+
+class Context(nn.Module):
+    """A U-Net below half the resolution: [B, WIDTH, h, w] to what it adds to them, of any size; 0 at the start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halve = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise((WIDTH, *CONTEXT)))
+        self.refine = nn.ModuleList(Residual(b) for b in CONTEXT)
+        self.decoder = Decoder(CONTEXT, CONTEXT[:-1])
+        self.out = nn.Conv2d(CONTEXT[0], WIDTH, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        step = 1 << len(CONTEXT)
+        x = pad(x, (0, -width % step, 0, -height % step), mode="replicate")
+        levels = []
+        for halve, refine in zip(self.halve, self.refine, strict=True):
+            x = refine(halve(x).relu_())
+            levels.append(x)
+        return interpolate(self.out(self.decoder(levels)), scale_factor=2.0, mode="nearest")[..., :height, :width]
+
+
+def measurement_pull(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
+    """How hard each measurement pulls at a result, [B, PULL, H, W]; 0 in cells without one.
+
+    At the equilibrium what flows into a cell is what the adjustment takes away there: nothing where the edges are in
+    their places, much where one is missing or beside its place, of a sign that tells to which side.
+
+    Args:
+        c: the coefficients whose equilibrium it is.
+        result: [B, 1, H, W] in deviations of the source.
+        mask: [B, 1, h, w] bool, valid cells.
+
+    Returns:
+        By how much each pixel lies above the mean of its cell, and by how much the cell's pull would bend an image
+        without edges (of a cell s pixels wide: s^2 / 8 of the pull on a pixel); large ones by their logarithm.
+    """
+    cells, size = (mask.shape[-2], mask.shape[-1]), (result.shape[-2], result.shape[-1])
+    blocks = partition(cells, size)
+    pull = torch.where(mask, -block_sum(laplacian(result[:, 0], c)[:, None], blocks) / 8, 0)
+    above = torch.where(spread(mask, blocks), result - spread(down(result, cells), blocks), 0)
+    return (torch.cat([above, spread(pull, blocks)], dim=1) / SMALL).asinh()
+
+
+def _even(image: Tensor) -> Tensor:
+    """The image with odd sides made even by repeating the last row and column."""
+    height, width = image.shape[-2:]
+    return pad(image, (0, width % 2, 0, height % 2), mode="replicate") if height % 2 or width % 2 else image
+
+
+def _stack(image: Tensor) -> Tensor:
+    """2 x 2 pixels as channels."""
+    return pixel_unshuffle(_even(image), 2).contiguous(memory_format=torch.channels_last)

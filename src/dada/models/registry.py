@@ -1,0 +1,163 @@
+"""Every model and method by name: ours, the paper's, and those it is compared with.
+
+Imports are written out, each in its place: a method is imported when it is first used, and tools see what is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from dada.errors import InputError
+from dada.models.learning_free import Dynamic, LearningFree
+from dada.models.model import Model
+from dada.models.settings import EXAMPLE, read_settings
+from dada.sample import Method
+
+METHODS = ("bicubic", "bicubic-torch", "gf", "sd", "pixt", "lgr-free", "dada-free", "jbu", "fgs", "gf-opencv")
+"""Methods that learn nothing from other images."""
+
+NETWORKS = ("msg", "dkn", "fdkn", "pmba", "fdsr", "lgr", "dada")
+"""Methods with weights, written NAME:FILE; each class reads its own with `load(path)`."""
+
+
+def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
+    """Return the model of a name.
+
+    Args:
+        name: "default", which is "learned" where that fits and else "dynamic" (see `dada.models.default`); "learned",
+            the network that comes with the package; "dynamic" or "none", which need no weights; a file or folder of
+            weights of DADA; a JSON file of settings of a model without weights; or another method of the bench with
+            its weights, as "msg:FILE".
+
+    Raises:
+        InputError: there is no such model, or the file is not one; the message says what there is.
+    """
+    chosen, path = str(name), Path(name)
+    match chosen:
+        case "none":
+            return LearningFree()
+        case "dynamic":
+            return Dynamic()
+        case "default":
+            from dada.models.default import Default
+
+            return Default()
+        case "learned":
+            from dada.models.default import learned
+
+            return learned()
+    if path.suffix == ".json" and not path.is_dir():
+        return read_settings(path)
+    if chosen.partition(":")[0] in METHODS + NETWORKS:
+        return load_method(chosen)
+    if path.exists():
+        return load_method(f"dada:{chosen}")
+    raise InputError(
+        f"model {chosen!r} is unknown. Use one of: default, learned, dynamic and none (which need no weights), a file "
+        f"or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method ({', '.join(METHODS)}, "
+        f"{', '.join(f'{n}:FILE' for n in NETWORKS)})."
+    )
+
+
+def load_method(text: str) -> Method:
+    """Return the method of a name such as "gf", or of a name and a file of weights such as "fdkn:weights.pt".
+
+    Raises:
+        InputError: there is no such method or file; the message says what there is.
+    """
+    name, _, file = text.partition(":")
+    if name in METHODS and not file:
+        method: Method = _method_class(name)()
+        return method
+    if name in NETWORKS and file:
+        if not Path(file).exists():
+            raise InputError(f"method {text!r}: there is no file {file}.")
+        network: Method = network_class(name).load(file)
+        return network
+    if name in NETWORKS:
+        raise InputError(f"method {name!r} needs weights: write {name}:FILE.")
+    raise InputError(
+        f"method {text!r} is unknown. Use one of {', '.join(METHODS)}, or a network with its weights: "
+        f"{', '.join(f'{n}:FILE' for n in NETWORKS)}."
+    )
+
+
+def network_class(name: str) -> Any:
+    """The class of a method with weights, by its name in NETWORKS."""
+    match name:
+        case "msg":
+            from dada.baselines.msg import Msg
+
+            return Msg
+        case "dkn":
+            from dada.baselines.dkn import Dkn
+
+            return Dkn
+        case "fdkn":
+            from dada.baselines.fdkn import Fdkn
+
+            return Fdkn
+        case "pmba":
+            from dada.baselines.pmba import Pmba
+
+            return Pmba
+        case "fdsr":
+            from dada.baselines.fdsr import Fdsr
+
+            return Fdsr
+        case "lgr":
+            from dada.baselines.lgr import Lgr
+
+            return Lgr
+        case "dada":
+            from dada.models.dada import DADA
+
+            return DADA
+    raise KeyError(name)
+
+
+def _method_class(name: str) -> Any:
+    match name:
+        case "bicubic":
+            from dada.baselines.bicubic import Bicubic
+
+            return Bicubic
+        case "bicubic-torch":
+            from dada.baselines.bicubic import Convolution
+
+            return Convolution
+        case "gf":
+            from dada.baselines.guided_filter import GuidedFilter
+
+            return GuidedFilter
+        case "sd":
+            from dada.baselines.static_dynamic import StaticDynamic
+
+            return StaticDynamic
+        case "pixt":
+            from dada.baselines.pixtransform import PixTransform
+
+            return PixTransform
+        case "lgr-free":
+            from dada.baselines.lgr import LgrFree
+
+            return LgrFree
+        case "dada-free":
+            from dada.baselines.dada_free import DadaFree
+
+            return DadaFree
+        case "jbu":
+            from dada.baselines.opencv import JointBilateral
+
+            return JointBilateral
+        case "fgs":
+            from dada.baselines.opencv import FastGlobalSmoother
+
+            return FastGlobalSmoother
+        case "gf-opencv":
+            from dada.baselines.opencv import OpencvGuidedFilter
+
+            return OpencvGuidedFilter
+    raise KeyError(name)

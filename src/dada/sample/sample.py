@@ -1,0 +1,131 @@
+"""A problem as every method sees it: guide, source, where the source is known, a first guess; and the truth, if any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from dada.diffusion import partition
+from dada.diffusion.blocks import block_sum
+from dada.sample.interpolation import Interpolation, initialise
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A batch of problems of one size and factor.
+
+    Attributes:
+        guide: [B, C, H, W] in 0..1.
+        source: [B, 1, h, w] in units of `unit`; 0 in invalid cells.
+        source_mask: [B, 1, h, w] bool, valid cells.
+        initial: [B, 1, H, W], the source upsampled bicubically.
+        target: [B, 1, H, W], the truth in units of `unit`; 0 in invalid pixels. None where it is not known.
+        target_mask: [B, 1, H, W] bool, valid pixels of the truth.
+        unit: what 1.0 stands for, in millimetres (or in the unit of data that are not lengths).
+        names: what each of the B problems is called.
+    """
+
+    guide: Tensor
+    source: Tensor
+    source_mask: Tensor
+    initial: Tensor
+    target: Tensor | None = None
+    target_mask: Tensor | None = None
+    unit: float = 1.0
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.guide.shape[0]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """H, W of the target grid."""
+        return self.guide.shape[-2], self.guide.shape[-1]
+
+    @property
+    def factor(self) -> float:
+        """Target rows for a source row."""
+        return self.guide.shape[-2] / self.source.shape[-2]
+
+    def deviation(self) -> Tensor:
+        """Standard deviation of the valid source cells, [B, 1, 1, 1]; 0 where they are constant."""
+        known = self.source_mask.double()
+        count = known.sum(dim=(1, 2, 3), keepdim=True).clamp(min=1)
+        mean = (self.source * known).sum(dim=(1, 2, 3), keepdim=True) / count
+        spread = (self.source - mean).square() * known
+        deviation = (spread.sum(dim=(1, 2, 3), keepdim=True) / count).sqrt()
+        return torch.where(deviation > 1e-6 * mean.abs(), deviation, 0.0)  # less is rounding
+
+    def to(self, device: torch.device | str) -> Sample:
+        """The same on another device."""
+        moved: dict[str, Any] = {
+            f.name: v.to(device) for f in fields(self) if isinstance(v := getattr(self, f.name), Tensor)
+        }
+        return replace(self, **moved)
+
+    def __getitem__(self, index: int | slice) -> Sample:
+        """Some of the batch, which stays a batch."""
+        part = slice(index, index + 1 or None) if isinstance(index, int) else index
+        cut: dict[str, Any] = {f.name: v[part] for f in fields(self) if isinstance(v := getattr(self, f.name), Tensor)}
+        return replace(self, **cut, names=self.names[part])
+
+    @staticmethod
+    def batch(samples: Sequence[Sample]) -> Sample:
+        """Several samples of one size, factor and unit as one."""
+        first = samples[0]
+        tensors = [f.name for f in fields(first) if isinstance(getattr(first, f.name), Tensor)]
+        joined: dict[str, Any] = {name: torch.cat([getattr(s, name) for s in samples]) for name in tensors}
+        return replace(first, **joined, names=tuple(n for s in samples for n in s.names))
+
+
+@runtime_checkable
+class Method(Protocol):
+    """What the bench compares: anything that turns a sample's guide and source into a target."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    def __call__(self, sample: Sample) -> Tensor:
+        """Return [B, 1, H, W] in the sample's unit. `sample.target` is not to be looked at."""
+        ...
+
+
+def make_sample(
+    guide: Tensor,
+    target: Tensor,
+    valid: Tensor,
+    factor: int,
+    *,
+    unit: float = 1.0,
+    interpolation: Interpolation = "clough-tocher",
+    names: tuple[str, ...] = (),
+) -> Sample:
+    """Average a target down to a source and interpolate that back: a sample of protocol P1.
+
+    A source cell is the mean over the valid target pixels of its block, and valid if there is any.
+
+    Args:
+        guide: [B, C, H, W] in 0..1.
+        target: [B, 1, H, W] in units of `unit`.
+        valid: [B, 1, H, W] bool.
+        factor: target pixels for a source pixel; must divide H and W.
+        unit: see `Sample`.
+        interpolation: of the initial image; see `initialise`.
+        names: see `Sample`.
+    """
+    height, width = target.shape[-2:]
+    if height % factor or width % factor:
+        raise ValueError(f"a target of {height} x {width} cannot be averaged by {factor}: crop it to a multiple")
+    blocks = partition((height // factor, width // factor), (height, width))
+    clean = torch.where(valid, target, 0)
+    count = block_sum(valid.to(target.dtype), blocks)
+    source = block_sum(clean, blocks) / count.clamp(min=1)
+    mask = count > 0
+    initial = initialise(source, mask, (height, width), interpolation)
+    return Sample(guide, source, mask, initial, clean, valid, unit, names)

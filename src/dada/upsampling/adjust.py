@@ -1,0 +1,64 @@
+"""The choice of adjustment: ratio (Eq. 3) or shift, before a result is there and once it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dada.diffusion.measurement import Adjust
+from dada.errors import InputError
+from dada.models.model import TrainedAdjust
+
+Choice = Literal["auto", "ratio", "shift"]
+
+RUNAWAY = 4  # how many times the largest value of a source "auto" lets a result of ratio reach
+RATIO_SPAN = 100  # how many times the least value the largest may be for "auto" to choose ratio
+
+
+def chosen_adjust(wanted: Choice, low: float, high: float, trained: TrainedAdjust) -> Adjust:
+    """Return how a source is adjusted at first.
+
+    Args:
+        wanted: what the user asked for.
+        low: least value of the source.
+        high: its largest value.
+        trained: what the model was trained with; "auto" where it does not matter.
+
+    Raises:
+        InputError: ratio was asked for, and cannot be.
+    """
+    if wanted == "auto":
+        return auto_adjust(low, high, trained)
+    if wanted not in ("ratio", "shift"):
+        raise InputError(f"adjust {wanted!r} is unknown. Use auto, ratio or shift.")
+    if wanted == "ratio" and not low > 0:
+        raise InputError(
+            f"adjust ratio needs positive values, and the least valid source value is {low:g}. Use adjust "
+            "shift, which takes any value, or auto; or mark cells whose value means no measurement as "
+            "invalid."
+        )
+    return wanted
+
+
+def auto_adjust(low: float, high: float, trained: TrainedAdjust) -> Adjust:
+    """What "auto" is for a source from `low` to `high` and a model trained with `trained`.
+
+    Ratios of values near zero to large ones are ill-conditioned, and `shift` is as good there.
+    """
+    return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
+
+
+def reconsidered(chosen: Adjust, low: float, high: float, least: float, most: float, converged: bool) -> Adjust:
+    """What "auto" comes down to once a first result is there.
+
+    Args:
+        chosen: what the first result was adjusted by.
+        low: least value of the source.
+        high: its largest value.
+        least: least value of the result.
+        most: its largest value. A pixel that hardly any coefficient ties to its neighbours may run away under ratio.
+        converged: whether its equilibrium was reached.
+    """
+    if chosen == "ratio":
+        return "ratio" if converged and most <= RUNAWAY * high else "shift"  # convex: it always comes to its end
+    # what was positive everywhere shall stay so
+    return "shift" if least > 0 or auto_adjust(low, high, "auto") == "shift" else "ratio"

@@ -1,0 +1,212 @@
+"""The whole way from a user's source and guide to the result."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dada.diffusion import up
+from dada.errors import InputError
+from dada.models.default import suited_to
+from dada.models.model import Model
+from dada.models.registry import load_model
+from dada.sample import Method
+from dada.sample.guide import Bands, bands_first, unit_range
+from dada.upsampling.adjust import Choice
+from dada.upsampling.memory import check_memory
+from dada.upsampling.problem import Problem, too_extreme
+from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
+from dada.upsampling.result import Report, Result, UpsampleWarning, consistency
+from dada.upsampling.solve import Solved, direct, solve
+from dada.upsampling.solver import Solver, SolverName
+from dada.upsampling.source import ArrayLike, Cells, check_sizes, read_confidence, read_source
+
+Warn = Callable[[str], None]
+
+
+def upsample(
+    source: ArrayLike,
+    guide: ArrayLike,
+    *,
+    model: str | os.PathLike[str] | Model | Method = "default",
+    mask: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    invalid: float | None = None,
+    adjust: Choice = "auto",
+    solver: SolverName = "equilibrium",
+    tolerance: float | None = None,
+    steps: int | None = None,
+    fill: bool = False,
+    method: SolverName | None = None,
+) -> Result:
+    """Make the source as fine as the guide. Averaged back down, the result is the source.
+
+    Gradients are not kept; `dada.diffusion.equilibrium` is the differentiable operator.
+
+    Args:
+        source: (h, w) NumPy array or torch tensor of any real dtype and unit. NaN and infinities are invalid.
+        guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
+            same area; 8-bit, 16-bit, or float; see `dada.sample.guide.unit_range` for how its values are taken. NumPy
+            masked arrays are masked where they have no value.
+        model: "default", which is "learned" where that fits the guide; "dynamic" or "none", which need no weights; a
+            file of weights; or a model; see `load_model`.
+        mask: (h, w) bool, True where the source is valid.
+        confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
+            weight c / (1 - c): the diffusion may move its mean, the less the closer c is to 1. At 1/2 a cell
+            weighs about as much as its ties to one neighbouring cell in a flat part of the guide.
+        invalid: value that marks invalid cells in the source, beside NaN.
+        adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
+            values); "auto" is what the model was trained with, "shift" for the learned default; for models that
+            learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
+            unless its equilibrium is not reached or some pixel exceeds the largest value four times. With "auto",
+            models that are solved for (not methods such as "gf") give no value below zero where the source has none,
+            and none far beyond what was measured (`dada.upsampling.bounds`); "ratio" and "shift" have no such bound.
+        solver: "equilibrium" solves directly for where the paper's loop ends, "iterate" runs the loop.
+        tolerance: of the equilibrium; 2e-4 by default.
+        steps: of the loop; 9024 by default, as in the paper.
+        fill: also give values to the pixels of invalid cells; by default they stay invalid.
+        method: what `solver` was called before; goes in a later version.
+
+    Raises:
+        InputError: the inputs cannot be used; the message says why and what to do.
+
+    Warns:
+        UpsampleWarning: something looks wrong, such as a pair that is not registered; also in
+            `report.warnings`.
+    """
+    begin = time.perf_counter()
+    notes: list[str] = []
+    inputs = _read(source, guide, mask, confidence, invalid, notes.append)
+    chosen = _model(model, inputs, notes.append)
+    way = Solver.of(method or solver, tolerance, steps)
+    fine, guide_range = unit_range(inputs.bands, inputs.device, notes.append)
+    agreement = _check_registration(inputs, fine, notes.append)
+    problem = _problem(inputs, fine)
+    (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
+    if way.name == "equilibrium" and not solved.converged:
+        notes.append(f"equilibrium not reached: {solved.reason}")
+    values, kept = _finish(inputs, solved.values, fill)
+    names = {"model": chosen.name, "solver": way.name if solved.adjust else "direct"}
+    report = _report(inputs, solved, values, kept, guide_range=guide_range, edge_agreement=agreement, **names)
+    report.warnings, report.seconds = notes, time.perf_counter() - begin
+    for text in notes:
+        warnings.warn(text, UpsampleWarning, stacklevel=2)
+    return Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What the user gave, checked."""
+
+    cells: Cells
+    trust: NDArray[np.float64]  # [h, w] in 0..1: 1 is exact, 0 is no measurement
+    bands: Bands
+    factors: tuple[float, float]
+    device: torch.device
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """H, W."""
+        return self.bands.shape[1], self.bands.shape[2]
+
+
+def _read(
+    source: ArrayLike,
+    guide: ArrayLike,
+    mask: ArrayLike | None,
+    confidence: ArrayLike | None,
+    invalid: float | None,
+    warn: Warn,
+) -> _Inputs:
+    cells = read_source(source, invalid, mask, warn)
+    trust = read_confidence(confidence, cells)
+    bands = bands_first(guide)
+    factors = check_sizes(cells.values.shape, bands.shape[1:], warn)
+    check_memory((bands.shape[1], bands.shape[2]), bands.shape[0], cells.values.itemsize)
+    device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
+    return _Inputs(cells, trust, bands, factors, device)
+
+
+def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn: Warn) -> Model | Method:
+    """The model of a name, and of the default the one that suits the guide."""
+    found = load_model(model) if isinstance(model, str | os.PathLike) else model
+    if not isinstance(found, Model):
+        return found
+    chosen, why = suited_to(found, len(inputs.bands), inputs.size)
+    if why:
+        warn(f"model {chosen.name} was used, which learned nothing: {why}")
+    return chosen
+
+
+def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | None:
+    source, valid = (torch.from_numpy(v).to(guide.device) for v in (inputs.cells.values, inputs.cells.valid))
+    agreement = edge_agreement(source, valid, guide)
+    if agreement is not None and agreement < MIN_AGREEMENT:
+        warn(
+            "the edges of source and guide do not lie in the same places: do both show the same scene, from "
+            "the same viewpoint, without a shift or a flip? If they do, the guide has little to say about "
+            "this source"
+        )
+    return agreement
+
+
+def _problem(inputs: _Inputs, guide: Tensor) -> Problem:
+    """The inputs as a batch of one."""
+    used, values, trust = inputs.trust > 0, inputs.cells.values, inputs.trust
+    weight = None
+    if (used & (trust < 1)).any():
+        with np.errstate(divide="ignore"):
+            weight = torch.from_numpy((trust / (1 - trust)).astype(values.dtype)).to(guide.device)[None, None]
+    source, valid = (torch.from_numpy(v).to(guide.device)[None, None] for v in (np.where(used, values, 0), used))
+    return Problem(guide[None], source, valid, weight)
+
+
+def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:
+    """Values of the source's kind and dtype, NaN where they are not kept; and where they are, [H, W] bool."""
+    used = inputs.trust > 0
+    if fill or used.all():
+        kept = torch.ones_like(values, dtype=torch.bool)
+    else:
+        kept = up(torch.from_numpy(used).to(values.device), inputs.size)
+        values = torch.where(kept, values, torch.nan)
+    result = inputs.cells.like_source(values)
+    finite = torch.isfinite(result) if isinstance(result, Tensor) else torch.from_numpy(np.isfinite(result))
+    if not bool((finite.to(kept.device) | ~kept).all()):  # they left the range of their dtype
+        raise InputError(too_extreme(torch.from_numpy(inputs.cells.values[inputs.cells.valid])))
+    return result, kept
+
+
+def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **known: Any) -> Report:
+    trust, (h, w), (height, width) = inputs.trust, inputs.cells.values.shape, inputs.size
+    largest, mean = consistency(values, inputs.cells.values, trust == 1)
+    invalid = 0 if (trust > 0).all() else int((~up(torch.from_numpy(trust > 0), inputs.size)).sum())
+    lost = height * width - int(kept.sum())
+    return Report(
+        source_size=(h, w),
+        target_size=(height, width),
+        factors=inputs.factors,
+        bands=len(inputs.bands),
+        adjust=solved.adjust or "none",
+        rounds=solved.rounds,
+        iterations=solved.iterations,
+        residual=solved.residual,
+        converged=solved.converged,
+        reason=solved.reason,
+        consistency_max=largest,
+        consistency_mean=mean,
+        invalid_cells=int((trust == 0).sum()),
+        uncertain_cells=int(((trust > 0) & (trust < 1)).sum()),
+        invalid_pixels=lost,
+        filled_pixels=invalid - lost,
+        bounded_pixels=0 if solved.bounded is None else int((kept & solved.bounded).sum()),
+        **known,
+    )

@@ -1,0 +1,78 @@
+"""What `dada.upsample` returns: a finer image, and a report of how it was reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from dada.diffusion import partition
+from dada.upsampling.source import ArrayLike
+
+
+class UpsampleWarning(UserWarning):
+    """The pair was upsampled, but its owner should know something about it."""
+
+
+@dataclass
+class Report:
+    """How a result was reached. Sizes are (height, width); consistency and range are in the source's unit."""
+
+    source_size: tuple[int, int]
+    target_size: tuple[int, int]
+    factors: tuple[float, float]  # rows, columns
+    bands: int
+    guide_range: tuple[float, float]  # the guide's values that were taken as 0 and 1
+    edge_agreement: float | None  # see registration.py; None: cannot tell
+    model: str
+    adjust: str  # ratio, shift, or none
+    solver: str  # equilibrium, iterate, or direct: a network of others, which the diffusion does not correct
+    rounds: int  # of coefficients and their solution
+    iterations: int  # in all rounds
+    residual: float
+    converged: bool
+    reason: str
+    consistency_max: float | None  # |average of the result - source| over exact cells; None: no exact cell
+    consistency_mean: float | None
+    invalid_cells: int
+    uncertain_cells: int  # of a confidence between 0 and 1
+    invalid_pixels: int  # in the result
+    filled_pixels: int
+    bounded_pixels: int  # that would have gone farther than "auto" allows, and were brought back
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """A finer image.
+
+    Attributes:
+        values: (H, W), of the source's kind and float dtype (float32 for integers of up to 16 bits, float64
+            for wider ones); NaN where not valid.
+        valid: (H, W) bool of the same kind.
+        report: how it was reached.
+    """
+
+    values: ArrayLike
+    valid: ArrayLike
+    report: Report
+
+
+def consistency(values: ArrayLike, source: np.ndarray, exact: np.ndarray) -> tuple[float | None, float | None]:
+    """Return the largest and the mean |average of the values - source| over exact cells.
+
+    Args:
+        values: (H, W).
+        source: (h, w).
+        exact: (h, w) bool.
+    """
+    if not exact.any():
+        return None, None
+    fine = values.detach().cpu().double().numpy() if isinstance(values, Tensor) else values
+    blocks = partition(source.shape, fine.shape)
+    total = np.add.reduceat(fine, blocks.rows[:-1], axis=0, dtype=np.float64)
+    average = np.add.reduceat(total, blocks.cols[:-1], axis=1) / blocks.area
+    misfit = np.abs(average - source)[exact]
+    return float(misfit.max()), float(misfit.mean())

@@ -1,0 +1,155 @@
+"""The one way a model's result is computed: by `dada.upsample`, and by the bench.
+
+Choose ratio or shift, start from the interpolated source, solve round by round, think again, keep within bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dada.diffusion import Coefficients, Solution
+from dada.diffusion.measurement import Adjust
+from dada.models.model import Model, Round
+from dada.sample import Method
+from dada.upsampling.adjust import Choice, chosen_adjust, reconsidered
+from dada.upsampling.bounds import bounded, bounds
+from dada.upsampling.problem import Problem, Scaled
+from dada.upsampling.solver import Solver
+
+FLAT = 0.9  # quantile of the coefficients that those of flat parts have
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The result of one problem and how it was reached; see `dada.upsampling.result.Report`.
+
+    Attributes:
+        values: [H, W] in the unit of the source.
+        adjust: "ratio" or "shift"; None: by a method that solves for nothing.
+        rounds: how many solutions there were.
+        iterations: in all of them.
+        residual: of the last one, as are the two that follow.
+        converged: whether it came to its end.
+        reason: why it stopped.
+        bounded: [H, W] bool, pixels that were brought back within bounds; None: no pixel was.
+    """
+
+    values: Tensor
+    adjust: Adjust | None
+    rounds: int
+    iterations: int
+    residual: float
+    converged: bool
+    reason: str
+    bounded: Tensor | None = None
+
+
+def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto") -> list[Solved]:
+    """Compute the result of each problem of a batch. Images do not depend on those beside them.
+
+    Args:
+        problem: the batch.
+        model: gives the coefficients.
+        solver: finds the end of the diffusion.
+        wanted: adjustment; with "auto", also think again once a result is there, and keep it within bounds.
+
+    Raises:
+        InputError: ratio was asked for, and cannot be; or the source's values range too far.
+    """
+    ranges = problem.ranges()
+    first = [chosen_adjust(wanted, *ends, model.adjust) for ends in ranges]
+    with torch.no_grad():
+        found = _by_adjust(problem, model, solver, dict(enumerate(first)))
+        if wanted == "auto":
+            changed = {i: other for i, one in found.items() if (other := _other(one, ranges[i], solver)) != one.adjust}
+            found |= _by_adjust(problem, model, solver, changed)
+            found = {i: _within_bounds(one, problem[[i]], ranges[i], solver.tolerance) for i, one in found.items()}
+    return [found[i] for i in range(len(problem))]
+
+
+def direct(problem: Problem, method: Method, wanted: Choice = "auto") -> list[Solved]:
+    """Compute the result of each problem by a method that solves for nothing, such as another network."""
+    (low, high), *_ = problem.ranges()
+    scaled = Scaled.of(problem, chosen_adjust(wanted, low, high, "auto"))
+    with torch.no_grad():
+        values = scaled.unscaled(method(scaled.problem.sample(scaled.problem.initial())))
+    reason = "computed by a method that solves for nothing"
+    return [Solved(image[0], None, 1, 0, 0.0, True, reason) for image in values]
+
+
+def _by_adjust(problem: Problem, model: Model, solver: Solver, wanted: dict[int, Adjust]) -> dict[int, Solved]:
+    """Solve images by number, those of the same adjustment together."""
+    found: dict[int, Solved] = {}
+    for adjust in dict.fromkeys(wanted.values()):
+        images = [i for i, kind in wanted.items() if kind == adjust]
+        found |= zip(images, _rounds(problem[images], model, solver, adjust), strict=True)
+    return found
+
+
+def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> list[Solved]:
+    """Ask the model for coefficients, solve, and ask again with what was found."""
+    scaled = Scaled.of(problem, adjust)
+    now = scaled.problem
+    start = now.initial()
+    guidance = model.prepare(now.sample(start))
+    solutions: list[Solution] = []
+    before: Round | None = None
+    for number in range(model.rounds):
+        c = guidance.coefficients(before)
+        solutions.append(_solution(now, c, start, solver, adjust))
+        start = solutions[-1].values
+        before = Round(number, c, start.float())
+        now = now.settled(start)  # after the first round nothing is uncertain any more
+    return _solved(scaled.unscaled(start), solutions, adjust)
+
+
+def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, adjust: Adjust) -> Solution:
+    c = Coefficients(*(part.to(problem.source.dtype) for part in c))
+    if problem.weight is not None:  # whatever a model's scale is, confidence means the same
+        c = _flat_is_one(c)
+    return solver.solve(problem.source, c, start, adjust, problem.valid, problem.weight)
+
+
+def _flat_is_one(c: Coefficients) -> Coefficients:
+    """Scale the coefficients of each image so that those of flat parts are 1.
+
+    Exact cells do not notice, uncertain ones weigh against them. A network may speed diffusion up as it likes.
+    """
+    both = torch.cat([part.flatten(1) for part in c], dim=1).cpu().numpy()
+    flat = c.vertical.new_tensor(np.quantile(both, FLAT, axis=1))[:, None, None]
+    return Coefficients(*(part / torch.where(flat > 0, flat, 1) for part in c))
+
+
+def _solved(values: Tensor, solutions: Sequence[Solution], adjust: Adjust) -> list[Solved]:
+    last = solutions[-1]
+    spent = torch.stack([one.iterations for one in solutions]).sum(dim=0).flatten().tolist()
+    each = zip(values, spent, last.residual.flatten(), last.converged.flatten(), last.reason, strict=True)
+    return [
+        Solved(image[0], adjust, len(solutions), int(iterations), float(residual), bool(converged), reason)
+        for image, iterations, residual, converged, reason in each
+    ]
+
+
+def _other(found: Solved, ends: tuple[float, float], solver: Solver) -> Adjust:
+    """What "auto" comes down to, now that a result is there."""
+    assert found.adjust is not None
+    least, most = (float(end) for end in found.values.aminmax())
+    return reconsidered(found.adjust, *ends, least, most, found.converged or solver.name == "iterate")
+
+
+def _within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], tolerance: float) -> Solved:
+    """The same with values kept as near to the measurements as "auto" promises, if some are not."""
+    (height, width), (h, w) = problem.size, problem.cells
+    least, most = bounds(*ends, height * width / (h * w))
+    smallest, largest = found.values.aminmax()
+    if smallest >= least and largest <= most:
+        return found
+    noise = tolerance * (ends[1] - ends[0])
+    far = (found.values < least - noise) | (found.values > most + noise)
+    cells = problem.source[0, 0], problem.valid[0, 0], problem.exact[0, 0]
+    return replace(found, values=bounded(found.values, *cells, (least, most)), bounded=far)
