@@ -28,6 +28,7 @@ import torch
 from numba.core import event
 
 log = logging.getLogger("dada")
+settings: Any = numba.config
 
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
@@ -81,11 +82,11 @@ class Kernel:
 
     def _compile(self, parallel: bool, folder: Path | None) -> Callable[..., Any]:
         """The function as numba compiles it at its first call, unless the folder has it."""
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder or "")
+        before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
         try:
             compiled = numba.njit(parallel=parallel, cache=folder is not None, **self.options)(self.function)
         finally:
-            numba.config.CACHE_DIR = before
+            settings.CACHE_DIR = before
         return _one_at_a_time(compiled) if parallel else compiled
 
 
@@ -93,7 +94,7 @@ kernel = Kernel
 _compiling = threading.RLock()
 
 
-class _Announce(event.Listener):  # type: ignore[misc]
+class _Announce(event.Listener):
     """Say once in a process that kernels are being compiled."""
 
     done = False
@@ -117,7 +118,7 @@ _forked = False
 
 def several_threads(pixels: int) -> bool:
     """Whether kernels of a batch of so many pixels use several threads, as many as torch does; sets their number."""
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
+    threads = min(torch.get_num_threads(), settings.NUMBA_NUM_THREADS)
     if threads == 1 or pixels < LARGE or _forked:
         return False
     numba.set_num_threads(threads)
@@ -165,8 +166,8 @@ def cache_folder(source: Path) -> Path | None:
 
 def _cache_roots() -> Iterator[Path]:
     """Folders to try: what numba was told, the user's cache, and a folder for temporary files."""
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR) / "dada"
+    if settings.CACHE_DIR:
+        yield Path(settings.CACHE_DIR) / "dada"
         return
     usual = {"win32": "~/AppData/Local", "darwin": "~/Library/Caches"}.get(sys.platform, "~/.cache")
     yield Path(os.environ.get("XDG_CACHE_HOME") or usual).expanduser() / "dada"

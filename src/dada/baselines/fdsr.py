@@ -82,7 +82,8 @@ class Fdsr(Learned):
             x = block(torch.cat([x, high], dim=1))
         x = pixel_shuffle(self.conv_recon1(leaky_relu(x, SLOPE)), 2)
         x = pixel_shuffle(self.conv_recon2(x), 2)
-        return (depth + self.restore(x))[..., :height, :width]
+        result: Tensor = (depth + self.restore(x))[..., :height, :width]
+        return result
 
     @classmethod
     def config_of(cls, state: State, path: Path) -> dict[str, Any]:
@@ -134,4 +135,5 @@ class ScaleBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return features of the same shape."""
         both = leaky_relu(self.conv1(x), SLOPE) + leaky_relu(self.conv2(x), SLOPE)
-        return x + self.conv4(both)
+        result: Tensor = x + self.conv4(both)
+        return result

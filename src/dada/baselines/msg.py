@@ -91,7 +91,8 @@ class Msg(Learned):
         x = self.source(depth)
         for up, fuse, scale in zip(self.up, self.fuse, reversed(scales), strict=True):
             x = fuse(torch.cat([scale, up(x)], dim=1))
-        return self.residual(x)
+        result: Tensor = self.residual(x)
+        return result
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -133,7 +134,8 @@ class Step(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [B, outputs, H, W]."""
-        return self.act(self.conv(x))
+        result: Tensor = self.act(self.conv(x))
+        return result
 
 
 class UpStep(nn.Module):
@@ -147,7 +149,8 @@ class UpStep(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [B, 32, 2 H -+ 1, 2 W -+ 1]."""
-        return self.act(self.conv(x))
+        result: Tensor = self.act(self.conv(x))
+        return result
 
 
 def caffe_names(factor: int) -> Iterator[tuple[str, str, str]]:

@@ -40,7 +40,8 @@ class JointBilateral:
         diameter = 2 * round(2 * sigma) + 1  # beyond two deviations there is little weight left
 
         def run(guide: np.ndarray, image: np.ndarray) -> np.ndarray:
-            return contrib.jointBilateralFilter(guide, image, diameter, self.sigma_colour, sigma)
+            result: np.ndarray = contrib.jointBilateralFilter(guide, image, diameter, self.sigma_colour, sigma)
+            return result
 
         return _filter(sample, run)
 
@@ -66,7 +67,8 @@ class FastGlobalSmoother:
 
         def run(guide: np.ndarray, image: np.ndarray) -> np.ndarray:
             levels = np.round(guide * 255).astype(np.uint8)
-            return contrib.fastGlobalSmootherFilter(levels, image, self.smoothness, self.sigma_colour)
+            result: np.ndarray = contrib.fastGlobalSmootherFilter(levels, image, self.smoothness, self.sigma_colour)
+            return result
 
         return _filter(sample, run)
 
@@ -90,7 +92,8 @@ class OpencvGuidedFilter:
         contrib = _contrib(self.name)
 
         def run(guide: np.ndarray, image: np.ndarray) -> np.ndarray:
-            return contrib.guidedFilter(guide, image, self.radius, self.epsilon)
+            result: np.ndarray = contrib.guidedFilter(guide, image, self.radius, self.epsilon)
+            return result
 
         return _filter(sample, run)
 

@@ -82,13 +82,13 @@ class PixTransform:
         with torch.enable_grad():
             for batch in self._draw(mask.flatten().nonzero()[:, 0].cpu()):
                 optimiser.zero_grad()
-                for cells in batch.to(guide.device).split(max(1, CHUNK // pixels.shape[1])):
+                for cells in torch.split(batch.to(guide.device), max(1, CHUNK // pixels.shape[1])):
                     values = network(inputs[pixels[cells].flatten()]).reshape(len(cells), -1)
                     misfit = (values * share[cells].to(values)).sum(dim=1) - wanted[cells]
                     (misfit.abs().sum() / len(batch)).backward()
                 optimiser.step()
         with torch.no_grad():
-            values = torch.cat([network(part) for part in inputs.split(CHUNK)])
+            values = torch.cat([network(part) for part in torch.split(inputs, CHUNK)])
         return values.reshape(1, *blocks.target_size) * deviation + mean
 
     def _draw(self, cells: Tensor) -> Iterator[Tensor]:
@@ -97,7 +97,7 @@ class PixTransform:
         left = self.iterations
         while left > 0:
             order = cells[torch.randperm(len(cells), generator=generator)]
-            yield from (batches := order.split(self.batch))[:left]
+            yield from (batches := torch.split(order, self.batch))[:left]
             left -= len(batches)
 
 
@@ -114,7 +114,8 @@ class PixelNetwork(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return [N] from [N, bands + 2], colours first."""
         colour, place = inputs[:, : self.bands], inputs[:, self.bands :]
-        return self.head(self.colour(colour) + self.place(place))[:, 0]
+        result: Tensor = self.head(self.colour(colour) + self.place(place))[:, 0]
+        return result
 
 
 def _inputs(guide: Tensor) -> Tensor:

@@ -100,7 +100,8 @@ class Pmba(Learned):
         for stage in range(2, self.stages + 1):
             x = torch.cat([x, self.get_submodule(f"down{stage}")(fine)], dim=1)
             fine = self.get_submodule(f"c{stage}")(self._stage(stage, x))
-        return self.output_conv(fine)[..., :height, :width]
+        result: Tensor = self.output_conv(fine)[..., :height, :width]
+        return result
 
     def _stage(self, stage: int, x: Tensor) -> Tensor:
         """Add the multi-scale and the reconstruction branch of a stage: [B, stage * base, h, w] to [B, base, H, W]."""
@@ -108,7 +109,8 @@ class Pmba(Learned):
         for step in range(2, 5):
             steps.append(self.get_submodule(f"r{stage}_{step}")(steps[-1]))
         rebuilt = self.get_submodule(f"output_conv{stage}_1")(torch.cat(steps, dim=1))
-        return self.get_submodule(f"m{stage}")(x) + rebuilt
+        result: Tensor = self.get_submodule(f"m{stage}")(x) + rebuilt
+        return result
 
     def _initialise(self) -> None:
         for module in self.modules():
@@ -134,7 +136,8 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [B, outputs, H, W]."""
-        return self.act(self.conv(x))
+        result: Tensor = self.act(self.conv(x))
+        return result
 
 
 class Downwards(nn.Module):
@@ -147,7 +150,8 @@ class Downwards(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [B, channels, H / factor, W / factor]."""
-        return self.act(self.conv(x))
+        result: Tensor = self.act(self.conv(x))
+        return result
 
 
 class Upwards(nn.Module):
@@ -160,7 +164,8 @@ class Upwards(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [B, channels, factor * h, factor * w]."""
-        return self.act(self.deconv(x))
+        result: Tensor = self.act(self.deconv(x))
+        return result
 
 
 class ScalesBranch(nn.Module):
@@ -178,7 +183,8 @@ class ScalesBranch(nn.Module):
         """Return [B, base, factor * h, factor * w]."""
         for number in range(1, 5):
             x = torch.cat([x, self.get_submodule(f"dilaconv{number}")(x)], dim=1)
-        return self.direct_up1(self.dilaconv1_2(x))
+        result: Tensor = self.direct_up1(self.dilaconv1_2(x))
+        return result
 
 
 class Feedback(nn.Module):
@@ -206,7 +212,8 @@ class Feedback(nn.Module):
         detail = relu(x - self.up_1(avg_pool2d(x, POOL)))  # what stands out of its neighbourhood: depth edges
         x = x + 0.1 * detail * x
         fine = self.up_conv1(x)
-        return fine + self.up_conv3(self.up_conv2(fine) - x)
+        result: Tensor = fine + self.up_conv3(self.up_conv2(fine) - x)
+        return result
 
 
 class ChannelAttention(nn.Module):

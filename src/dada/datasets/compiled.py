@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -14,11 +14,9 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 def compiled(function: Loop) -> Loop:
     """Compile a function of arrays when it is first called, with the arithmetic as it is written."""
-    loop: Any = Kernel(function, fastmath=False)
-    return loop  # type: ignore[no-any-return]
+    return cast(Loop, Kernel(function, fastmath=False))
 
 
 def inlined(function: Loop) -> Loop:
     """Compile a function into the compiled functions that call it."""
-    part: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    return part  # type: ignore[no-any-return]
+    return cast(Loop, numba.njit(nogil=True, error_model="numpy")(function))

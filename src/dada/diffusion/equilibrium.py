@@ -78,7 +78,8 @@ def equilibrium(
     record = _Record(measurement, adjust, tolerance, max_iterations)
     with torch.no_grad():
         begin = start(initial, source, measurement).detach()
-    values = _Equilibrium.apply(measurement.source, measurement.weight, *flat, begin, record)
+    apply: Any = _Equilibrium.apply
+    values: Tensor = apply(measurement.source, measurement.weight, *flat, begin, record)
     reason = [
         f"reached tolerance {tolerance:g}"
         if done
@@ -89,7 +90,7 @@ def equilibrium(
     if warn and bad:
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
         warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=2)
-    return summarise(values, measurement, (source.shape[0], source.shape[1]), *record.account, reason)
+    return summarise(values, measurement, (source.shape[0], source.shape[1]), reason, *record.account)
 
 
 @dataclass

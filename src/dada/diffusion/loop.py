@@ -100,7 +100,7 @@ def iterate(  # noqa: D417
     change = _relative_change(before.detach(), y.detach(), measurement)
     still = change < 10 * torch.finfo(y.dtype).eps
     reason = ["stands still" if s else f"{steps} steps done" for s in still]
-    return summarise(y, measurement, tuple(source.shape[:2]), count, change, still, reason)  # type: ignore[arg-type]
+    return summarise(y, measurement, (source.shape[0], source.shape[1]), reason, count, change, still)
 
 
 def start(initial: Tensor | None, source: Tensor, measurement: Measurement) -> Tensor:

@@ -150,14 +150,14 @@ def _widest_square(region: np.ndarray) -> int:
     while region.any():
         side = max(1, 2 * side)
         h, w = (n // 2 * 2 for n in region.shape)
-        region = region[:h, :w].reshape(h // 2, 2, w // 2, 2).all(axis=(1, 3))
+        region = np.asarray(region[:h, :w].reshape(h // 2, 2, w // 2, 2).all(axis=(1, 3)))
     return side
 
 
 # ---- the grids across cells, in torch for every backend: they are small
 
 
-def across_cells(wv: Tensor, wh: Tensor, sd: Tensor, g: Tensor, slack: Tensor, grid: Grid) -> dict[str, Tensor]:
+def across_cells(grid: Grid, wv: Tensor, wh: Tensor, sd: Tensor, g: Tensor, slack: Tensor) -> dict[str, Tensor]:
     """Build the grid of cells, or one of pairs across cells, from the next finer grid; names as in `Level`."""
     sd = sd.double()
     vertical = wv[:, 1:-1].double() * sd[:, 1:] * sd[:, :-1]

@@ -30,19 +30,12 @@ HALVINGS = 8  # of a step
 
 @dataclass
 class Linearisation:
-    """The system of a Newton step at y, with its right-hand side.
+    """The system of a Newton step at y, with its right-hand side."""
 
-    Attributes:
-        rz: [N] r'z at its start.
-        mu: [N, h, w] the multiplier in (L y)_p = m_p mu_b y_p.
-        at_y: [N] bool; else the system is that of `shift`.
-        drift: [N] by which share some pixel has changed since the system was built.
-    """
-
-    rz: Array
-    mu: Array
-    at_y: Array
-    drift: Array
+    rz: Array  # [N] r'z at its start
+    mu: Array  # [N, h, w] the multiplier in (L y)_p = m_p mu_b y_p
+    at_y: Array  # [N] bool; else the system is that of `shift`
+    drift: Array  # [N] by which share some pixel has changed since the system was built
 
 
 def solve_ratio(system: System, y: Array, target: Array, limit: int, far: Array) -> tuple[Array, Array]:

@@ -43,10 +43,10 @@ def summarise(
     values: Tensor,  # [N, H, W]
     measurement: Measurement,
     shape: tuple[int, int],  # B, K
+    reason: list[str],
     iterations: Tensor,
     residual: Tensor,
     converged: Tensor,
-    reason: list[str],
 ) -> Solution:
     """Measure the misfit and bring everything to [B, K]."""
     with torch.no_grad():

@@ -101,7 +101,7 @@ class System:
             which: [N] bool, images whose system is built; that of the others stays.
         """
         slack = self._slack_of_sums()
-        if bool((at_y & which).any()) and bool(self.soft.any()):
+        if bool(self.soft.any()):
             slack = self.xp.where(self.soft & at_y[:, None, None], slack * self._slack_factor(y), slack)
         self.slack[which] = slack[which]
         self.backend.assemble(self.levels[0], y, at_y, self.used, which)

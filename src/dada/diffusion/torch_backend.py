@@ -88,7 +88,7 @@ class TorchBackend:
         _replace(coarse, _scale(wv, wh, block_sum(fine.g * sd, groups), root, coarse.layout), which)
 
     def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
-        made = multigrid.across_cells(fine.wv, fine.wh, fine.sd, fine.g, slack, grid)
+        made = multigrid.across_cells(grid, fine.wv, fine.wh, fine.sd, fine.g, slack)
         for name, values in made.items():
             setattr(coarse, name, values.to(self.cv.dtype))
 
@@ -184,7 +184,8 @@ def _neighbours(level: Level, z: Array) -> Array:
     """Sum of w z over the four neighbours."""
     tall, wide = pad(z, (0, 0, 1, 1)), pad(z, (1, 1))
     vertical = level.wv[:, :-1] * tall[:, :-2] + level.wv[:, 1:] * tall[:, 2:]
-    return vertical + level.wh[:, :, :-1] * wide[:, :, :-2] + level.wh[:, :, 1:] * wide[:, :, 2:]
+    result: Array = vertical + level.wh[:, :, :-1] * wide[:, :, :-2] + level.wh[:, :, 1:] * wide[:, :, 2:]
+    return result
 
 
 def _edge_sum(wv: Array, wh: Array) -> Array:

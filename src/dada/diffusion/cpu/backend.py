@@ -122,7 +122,7 @@ class CpuBackend:
 
     def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
         given = (torch.from_numpy(values) for values in (fine.wv, fine.wh, fine.sd, fine.g, slack))
-        for name, values in multigrid.across_cells(*given, grid).items():
+        for name, values in multigrid.across_cells(grid, *given).items():
             kind = np.float64 if name == "gain" else self.kind
             setattr(coarse, name, np.ascontiguousarray(values.numpy(), kind))
 
