@@ -2,7 +2,6 @@
 
     python benchmarks/solver.py                              # all sizes and factors, some ten minutes
     python benchmarks/solver.py --sizes 256 --factors 8 32   # a part of it
-    python benchmarks/solver.py --sizes 2048 --whole         # large images without the tiles they are solved in first
     python benchmarks/solver.py --threads 1                  # the equilibrium on one thread, as the loop
 
 Every image is the embedded scene (`dada.scene`) at that size, its depth averaged down by the factor, with the
@@ -34,7 +33,7 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional
 
-from dada.diffusion import Coefficients, _cpu_tiles, coefficients, down, equilibrium, iterate
+from dada.diffusion import Coefficients, coefficients, down, equilibrium, iterate
 from dada.scene import render
 
 STEPS = 9024
@@ -173,12 +172,9 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[256, 512, 1024, 2048])
     parser.add_argument("--factors", type=int, nargs="+", default=[4, 8, 16, 32])
     parser.add_argument("--vectors", type=Path, help="folder of dada_free_*_xS.npz reference vectors to use instead")
-    parser.add_argument("--whole", action="store_true", help="solve large images without tiles, to see what these save")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="for the equilibrium (default: all)")
     parser.add_argument("--seconds", type=float, default=1.0, help="time to spend on each measurement")
     args = parser.parse_args()
-    if args.whole:
-        _cpu_tiles.LARGE = 1 << 62
     console = Console(width=None if os.isatty(1) else 200)
     if args.vectors:
         problems = [vector_problem(path) for path in sorted(args.vectors.glob("dada_free_*_x*.npz"))]

@@ -333,3 +333,14 @@ def test_a_closed_pipe_is_no_error(pair):
     os.close(writer)
     assert done.stderr == b""
     assert Path(pair[0].parent / "depth_upsampled.png").exists()
+
+
+def test_the_first_call_says_once_that_it_compiles(tmp_path, monkeypatch):
+    """On the standard error of the command; the second process finds what was compiled."""
+    files = tmp_path / "source.npy", tmp_path / "guide.npy", tmp_path / "out.npy"
+    np.save(files[0], np.random.default_rng(0).random((4, 4)).astype(np.float32) + 1)
+    np.save(files[1], np.random.default_rng(1).random((16, 16, 3)).astype(np.float32))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    command = [sys.executable, "-m", "dada.cli", "upsample", *map(str, files[:2]), "-o", str(files[2])]
+    errors = [subprocess.run(command, capture_output=True, text=True, check=True).stderr for _ in range(2)]
+    assert [text.count("compiling the solver for this machine, which happens once") for text in errors] == [1, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -29,12 +30,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _run(list(argv))
     keep_memory()  # for as long as the process lives
+    _show_log()
     code = _run(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`: let Python not complain at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def _show_log() -> None:
+    """What the library logs, such as that it compiles, on the standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("dada")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def _run(arguments: list[str]) -> int:
