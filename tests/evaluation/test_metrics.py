@@ -5,7 +5,8 @@ from math import isnan, sqrt
 import pytest
 import torch
 
-from dada.evaluation.metrics import Sums, Thresholds, average, jumps, measure, widen
+from dada.datasets.jumps import jumps, widen
+from dada.evaluation.metrics import Sums, Thresholds, average, measure
 from dada.sample import Sample, make_sample
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from dada.datasets.jumps import jumps
 from dada.datasets.pair import DEPTH
 from dada.evaluation.cache import Cache, Record
 from dada.evaluation.fingerprint import code_fingerprint, fingerprint, method_fingerprint
 from dada.evaluation.methods import Entry
-from dada.evaluation.metrics import THRESHOLDS, Rule, Scores, average, jumps
+from dada.evaluation.metrics import THRESHOLDS, Rule, Scores, average
 from dada.evaluation.protocol import Protocol, problems
 from dada.evaluation.resources import watched
 from dada.sample import Sample
@@ -162,7 +163,7 @@ def run(
     runs = {(c.label, factor): Runs() for factor in factors for c in entries}
     rules = dataset.unit, protocol, THRESHOLDS, code_fingerprint(Protocol.__module__)
     for image, parts in enumerate(problems(dataset, protocol, limit)):
-        pictured = _busiest(parts, dataset.unit) if draw and image < PICTURED else None
+        pictured = busiest(parts, dataset.unit) if draw and image < PICTURED else None
         for number, part in enumerate(parts):
             share = (image + number / len(parts)) / max(len(dataset), image + 1)
             data = fingerprint(part.name, part.guide, part.target, *rules)
@@ -223,11 +224,6 @@ class _Problem:
         return result.cpu() if keep else None
 
 
-def _busiest(parts: Sequence[Pair], unit: float) -> Pair:
-    """The crop with the most pixels at a jump: chosen by the truth alone, so that no method has a say in it."""
-
-    def count(part: Pair) -> int:
-        known = torch.from_numpy(part.valid)
-        return int(jumps(torch.from_numpy(part.target) / unit, known, THRESHOLDS.jump).sum())
-
-    return max(parts, key=count)
+def busiest(parts: Sequence[Pair], unit: float) -> Pair:
+    """The crop with the most pixels at a jump: chosen by the truth alone, so that no method influences the choice."""
+    return max(parts, key=lambda part: int(jumps(part.target / unit, part.valid, THRESHOLDS.jump).sum()))

@@ -17,8 +17,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import max_pool2d
 
+from dada.datasets.jumps import jumps, widen
 from dada.diffusion.blocks import down
 from dada.sample import Sample
 
@@ -237,25 +237,6 @@ def _sums(
         "cell_worst": misfit.max() * unit if misfit.numel() else 0.0,
     }
     return Sums(**{name: float(value) for name, value in totals.items()})
-
-
-def jumps(g: Tensor, valid: Tensor, size: float) -> Tensor:
-    """Pixels [H, W] of which a horizontal or vertical neighbour, both valid, differs by more than `size`."""
-    found = torch.zeros_like(valid)
-    down_ = (g.diff(dim=0).abs() > size) & valid[1:] & valid[:-1]
-    across = (g.diff(dim=1).abs() > size) & valid[:, 1:] & valid[:, :-1]
-    found[1:] |= down_
-    found[:-1] |= down_
-    found[:, 1:] |= across
-    found[:, :-1] |= across
-    return found
-
-
-def widen(mask: Tensor, reach: int) -> Tensor:
-    """Pixels at most `reach` rows and columns away from a pixel of the mask [H, W]."""
-    if reach < 1:
-        return mask
-    return max_pool2d(mask[None, None].float(), 2 * reach + 1, stride=1, padding=reach)[0, 0] > 0
 
 
 def _inner(mask: Tensor, border: int) -> Tensor:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dada.datasets.crops import to_sample
 from dada.datasets.jumps import jumps
-from dada.datasets.pair import Pair
 from dada.diffusion import Coefficients, coefficients
+from dada.evaluation.bench import busiest
 from dada.evaluation.metrics import THRESHOLDS
 from dada.evaluation.tables import Table, number
 from dada.features.standardising import KAPPA, standardise
@@ -35,7 +35,7 @@ def coefficient_maps(study: Study) -> Findings:
     assert isinstance(trained, DADA)
     dataset = test.open()
     crops = study.protocol.cut(dataset[0])
-    sample = to_sample(max(crops, key=lambda crop: _pixels_at_jumps(crop, dataset.unit)), FACTOR, dataset.unit)
+    sample = to_sample(busiest(crops, dataset.unit), FACTOR, dataset.unit)
     colours = coefficients(standardise(sample.guide), KAPPA, "mean_absolute")
     maps = {"from RGB": colours, "from deep features": trained.coefficients(sample)}
     maps["by our default"] = learned().coefficients(sample)
@@ -71,10 +71,6 @@ def coefficient_maps(study: Study) -> Findings:
 
 def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if values.size else float("nan")
-
-
-def _pixels_at_jumps(pair: Pair, unit: float) -> int:
-    return int(jumps(pair.target / unit, pair.valid, THRESHOLDS.jump).sum())
 
 
 def _stopped(c: Coefficients) -> np.ndarray:
