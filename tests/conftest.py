@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import Phase, settings
 
@@ -20,3 +21,8 @@ def oracle() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no reference vectors at {folder} (set DADA_TEST_DATA to the data folder beside them)")
     return folder
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)

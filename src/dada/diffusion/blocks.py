@@ -65,8 +65,9 @@ def block_sum(target: Tensor, blocks: Blocks) -> Tensor:
     if blocks.uniform:
         sh, sw = blocks.uniform
         return target.reshape(*target.shape[:-2], h, sh, w, sw).sum(dim=(-3, -1))
-    left, right = (_membership(starts, target.device, target.dtype) for starts in (blocks.rows, blocks.cols))
-    return left.T @ target @ right
+    rows, cols = _owners(blocks, target.device)
+    by_row = target.new_zeros(*target.shape[:-2], h, target.shape[-1]).index_add(-2, rows, target)
+    return target.new_zeros(*target.shape[:-2], h, w).index_add(-1, cols, by_row)
 
 
 def spread(cells: Tensor, blocks: Blocks) -> Tensor:
@@ -76,23 +77,14 @@ def spread(cells: Tensor, blocks: Blocks) -> Tensor:
         h, w = blocks.source_size
         expanded = cells[..., :, None, :, None].expand(*cells.shape[:-2], h, sh, w, sw)
         return expanded.reshape(*cells.shape[:-2], *blocks.target_size)
-    rows, cols = (
-        torch.from_numpy(np.repeat(np.arange(len(starts) - 1), np.diff(starts))).to(cells.device)
-        for starts in (blocks.rows, blocks.cols)
-    )
+    rows, cols = _owners(blocks, cells.device)
     return cells.index_select(-2, rows).index_select(-1, cols)
 
 
 def down(target: Tensor, source_size: tuple[int, int], coverage: Tensor | None = None) -> Tensor:
-    """Average the target over each source cell (the paper's `down`, Eq. 3).
+    """Average the target [..., H, W] over each source cell (the paper's `down`, Eq. 3), giving [..., h, w].
 
-    Args:
-        target: [..., H, W].
-        source_size: (h, w), no larger than (H, W).
-        coverage: bool, broadcastable to `target`; only the pixels that are True count.
-
-    Returns:
-        [..., h, w]; NaN where `coverage` leaves a cell without any pixel.
+    Only pixels where `coverage` (bool, broadcastable to the target) is True count; cells without any become NaN.
     """
     blocks = partition(tuple(source_size), tuple(target.shape[-2:]))
     if coverage is None:
@@ -108,8 +100,7 @@ def up(source: Tensor, target_size: tuple[int, int]) -> Tensor:
     return spread(source, partition(tuple(source.shape[-2:]), tuple(target_size)))
 
 
-def _membership(starts: np.ndarray, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """[pixels, cells] matrix with a one where the pixel belongs to the cell."""
-    cells = len(starts) - 1
-    index = torch.from_numpy(np.repeat(np.arange(cells), np.diff(starts)))
-    return torch.nn.functional.one_hot(index, cells).to(device=device, dtype=dtype)
+def _owners(blocks: Blocks, device: torch.device) -> tuple[Tensor, ...]:
+    """The row of cells that each row of pixels belongs to, and the same of columns."""
+    starts = blocks.rows, blocks.cols
+    return tuple(torch.from_numpy(np.repeat(np.arange(len(s) - 1), np.diff(s))).to(device) for s in starts)

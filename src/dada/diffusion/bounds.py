@@ -11,16 +11,9 @@ ROUNDS = 64  # of finding what stays above the floor; a handful is usual
 
 
 def between(values: Tensor, means: Tensor, least: float, most: float) -> Tensor:
-    """Bring an image between two values, each as far as `not_below` does, with the given means.
+    """Bring an image [H, W] between two values by `not_below`, with the given means [h, w].
 
-    Args:
-        values: [H, W].
-        means: [h, w], from `least` to `most`; NaN in cells that are only to be cut off.
-        least: least value of the result.
-        most: its largest.
-
-    Returns:
-        [H, W] of the same dtype.
+    The means lie from `least` to `most`; cells whose mean is NaN are only cut off.
     """
     values = not_below(values, means, least)
     return -not_below(-values, -means, -most) if bool((values > most).any()) else values

@@ -36,9 +36,6 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
 
     Returns:
         Coefficients in (0, 1].
-
-    Raises:
-        ValueError: wrong shape, kappa not positive, or an unknown distance.
     """
     if features.ndim != 4:
         raise ValueError(f"features must be [B, C, H, W], got shape {tuple(features.shape)}")

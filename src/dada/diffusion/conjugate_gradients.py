@@ -20,28 +20,25 @@ HOPELESS = 1e4  # once r'z has risen so far above its least, rounding has the la
 
 
 def conjugate_gradients(system: System, rz: Array, target: Array, limit: Array | int) -> tuple[Array, Array]:
-    """Reduce r'z of each image below its target.
+    """Reduce r'z of each image below its target; return [N] the last r'z that was computed, and the iterations.
 
     Args:
         system: as `start` left it; its x is the solution afterwards.
         rz: [N] as `start` returned it.
         target: [N]; an image whose r'z is not above it is left alone.
         limit: [N] or a number, most iterations.
-
-    Returns:
-        [N] the last r'z that was computed, and [N] the iterations.
     """
     xp = system.xp
-    beta, least, count = 0.0 * rz, rz, 0 * (rz > target)
+    beta, ceiling, count = 0.0 * rz, HOPELESS * rz, 0 * (rz > target)
     moved = active = (rz > target) & (count < limit)
-    while bool(active.any()):
+    while xp.count_nonzero(active):
         alpha = divide(xp, rz, system.direction(beta, active))
         new = xp.where(active, system.step(alpha, active), rz)
-        beta, rz = divide(xp, new, rz), new
-        least = xp.fmin(least, rz)
+        beta, rz = xp.where(active, new / rz, beta), new
+        ceiling = xp.fmin(ceiling, HOPELESS * rz)
         count = count + active
-        active = active & (rz > target) & (rz < HOPELESS * least) & (count < limit)
-    if system.grids and bool(moved.any()):
-        system.half_step(rz, beta, moved & (rz < HOPELESS * least))
+        active = active & (rz > target) & (rz < ceiling) & (count < limit)
+    if system.grids and xp.count_nonzero(moved):
+        system.half_step(rz, beta, moved & (rz < ceiling))
     system.finish()
     return rz, count

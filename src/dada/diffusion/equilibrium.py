@@ -27,9 +27,10 @@ from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
 from .loop import flatten, start
 from .measurement import Adjust, Measurement, read_measurement
+from .multigrid import alike
 from .newton import FAR, NARROW, solve_ratio, solve_ratio_adjoint
 from .solution import ConvergenceWarning, Solution, summarise
-from .system import Array, System, divide
+from .system import Array, System, divide, total
 
 TOLERANCE = 2e-4
 MAX_ITERATIONS = 2000
@@ -109,7 +110,7 @@ class _Equilibrium(torch.autograd.Function):
     def forward(ctx: Any, source: Tensor, weight: Tensor, *given: Any) -> Tensor:
         *c, begin, record = given
         how = record.measurement, record.adjust
-        values, *account = solve(Coefficients(*c), *how, begin, record.tolerance, record.limit)
+        values, *account = _in_groups(solve, Coefficients(*c), *how, begin, record.tolerance, record.limit)
         record.account, ctx.record = tuple(account), record
         ctx.save_for_backward(source, weight, *c, values)
         return values
@@ -121,7 +122,8 @@ class _Equilibrium(torch.autograd.Function):
         record: _Record = ctx.record
         how = record.measurement, record.adjust
         looser = GRADIENT_LOOSER * record.tolerance
-        flux, *edges = adjoint(Coefficients(*c), *how, y.detach(), v.contiguous(), looser, record.limit)
+        fields = y.detach(), v.contiguous()
+        flux, *edges = _in_groups(adjoint, Coefficients(*c), *how, *fields, looser, record.limit)
         grad_weight = None
         if ctx.needs_input_grad[1]:
             soft = (weight > 0) & torch.isfinite(weight)
@@ -133,16 +135,29 @@ class _Equilibrium(torch.autograd.Function):
 # ---- N images, in the arrays of a backend
 
 
+def _in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adjust, *given: Any) -> tuple[Tensor, ...]:
+    """Run on images that are preconditioned alike, group by group."""
+    groups = [images.to(c.vertical.device) for images in alike(measurement)]
+    if len(groups) == 1:
+        return run(c, measurement, adjust, *given)  # type: ignore[no-any-return]
+    parts = []
+    for images in groups:
+        edges, fields = (
+            Coefficients(*(e[images] for e in c)),
+            (v[images] if isinstance(v, Tensor) else v for v in given),
+        )
+        parts.append(run(edges, measurement.of(images), adjust, *fields))
+    order = torch.cat(groups).argsort()
+    return tuple(torch.cat(part)[order] for part in zip(*parts, strict=True))
+
+
 def solve(
     c: Coefficients, measurement: Measurement, adjust: Adjust, begin: Tensor, tolerance: float, limit: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Solve N images from `begin` [N, H, W].
+    """Solve N images from `begin` [N, H, W]; return values, and [N] iterations, residual, converged.
 
     A solve ends when the estimated energy norm of its error falls below `tolerance` times that of the nearest-neighbour
     image: a measure that does not depend on the start.
-
-    Returns:
-        Values [N, H, W], and [N] iterations, residual, converged.
     """
     with np.errstate(all="ignore"):
         system = System(c, measurement, adjust)
@@ -238,13 +253,15 @@ def _reference_energy(system: System, y: Array) -> Array:
     """y'L y of the nearest-neighbour image, or of the start where that is constant."""
     filled = system.xp.where(system.used, system.source, system.mean_source()[:, None, None])
     energy = system.backend.nearest_energy(filled)
-    return energy if bool((energy > 0).all()) else system.xp.where(energy > 0, energy, system.energy(y))
+    if bool((energy > 0).all()):
+        return energy
+    return system.xp.where(energy > 0, energy, total(y * system.backend.flow(y, None, system.all_images)))
 
 
 def _rounding(system: System, y: Array) -> Array:
     """The r'z that the rounding of y alone leaves."""
-    edges = system.backend.cv.sum((1, 2)) + system.backend.ch.sum((1, 2))
-    return (2 * system.backend.eps) ** 2 * 2 * edges * (y * y).mean((1, 2))
+    edges = total(system.backend.cv) + total(system.backend.ch)
+    return (2 * system.backend.eps) ** 2 * 2 * edges * total(y * y) / (y.shape[1] * y.shape[2])
 
 
 def _warn_of_adjoint(left: float, tolerance: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -17,8 +17,8 @@ Adjust = Literal["ratio", "shift"]
 
 def extremes(values: Tensor) -> tuple[float, float]:
     """Least and largest value; NaN if there is any."""
-    low, high = torch.aminmax(values.detach())
-    return float(low), float(high)
+    array: Any = values.detach().numpy() if values.device.type == "cpu" else values.detach()  # NumPy's are faster
+    return float(array.min()), float(array.max())
 
 
 @dataclass
@@ -30,6 +30,11 @@ class Measurement:
     weight: Tensor  # [N, h, w] in [0, inf]: infinite = hard, 0 = not measured
     count: Tensor  # [N, h, w] measured pixels of each cell, 0 where not measured
     measured: Tensor | None  # [N, H, W] bool, the pixels that take part; None: all of them
+
+    def of(self, images: Tensor) -> Measurement:
+        """Some of the images."""
+        measured = None if self.measured is None else self.measured[images]
+        return Measurement(self.blocks, self.source[images], self.weight[images], self.count[images], measured)
 
     def down(self, target: Tensor) -> Tensor:
         """Mean of the measured pixels of each cell, [N, h, w]; 0 where not measured."""

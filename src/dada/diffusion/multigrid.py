@@ -1,10 +1,9 @@
 """The V-cycle that preconditions conjugate gradients where blocks are wide, or regions without hard cells are.
 
 Pixels are grouped, and groups become the pixels of a coarser grid. Groups never cross the border of a block, so that
-every grid has the same blocks and the same constraint. Within blocks, pixels are paired in each direction until no
-block is more than two wide; in wide blocks the first grid takes four by four at once. Where cells are not hard, further
-grids follow: one pixel for each cell, without the hard ones, and then these paired in turn. A hole thus costs no more
-iterations than a block.
+every grid has the same blocks and the same constraint. Within blocks, pixels are grouped two by two until no block is
+more than two wide; in wide blocks the first groups are four by four. Where cells are not hard, further grids follow:
+one pixel for each cell, without the hard ones, and then these in pairs. A hole costs no more iterations than a block.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .blocks import Blocks, block_sum
+from .measurement import Measurement
 
 OMEGA = 0.9  # damping of the smoother
 # Around holes, coarse corrections are enlarged: a group of pixels that moves as one looks stiffer than what it stands
@@ -56,8 +56,7 @@ class Level:
         wh: [N, H, W + 1] the same of horizontal edges.
         sd: square root of the unscaled diagonal; 0 where a pixel takes no part.
         g: the vector of the constraint.
-        squares: [N, h, w] sums of g^2.
-        inverse: [N, h, w] 1 / (slack + squares), 0 where there is no constraint.
+        squares, inverse: [N, h, w] sums of g^2, and 1 / (slack + squares), 0 where there is no constraint.
         constrained: whether there is a constraint on this grid.
         gain: [N, H, W] on the grid of cells, the multiplier that a unit correction of a cell brings.
         memory: what the backend keeps for its own use.
@@ -77,11 +76,7 @@ class Level:
 
 
 def cycle(backend: Any, levels: list[Level], r: Any, enlargement: float, active: Any) -> tuple[Any, Any, Any]:
-    """Apply the V-cycle to a residual on the first of the levels.
-
-    Returns:
-        The correction z, the multiplier [N, h, w] that comes with it, and r'z.
-    """
+    """Apply the V-cycle to a residual; return z, its multiplier [N, h, w], and r'z in parts [N, bands]."""
     level, coarser = levels[0], levels[1:]
     z, kappa = backend.smooth_from_zero(level, r, active)
     if not coarser:
@@ -136,6 +131,16 @@ def worth_it(blocks: Blocks, hard: np.ndarray) -> bool:
     """Whether a V-cycle will be faster than plain Jacobi; `hard` is [N, h, w] bool."""
     side = widest_block(blocks)
     return side >= WIDE or (not hard.all() and side * max(_widest_square(~image) for image in hard) >= WIDE)
+
+
+def alike(measurement: Measurement) -> list[Tensor]:
+    """Numbers of the images that are preconditioned alike: no image must depend on those beside it."""
+    if len(measurement.count) == 1:
+        return [torch.zeros(1, dtype=torch.int64)]
+    used = (measurement.count > 0).cpu().numpy()
+    hard = used & torch.isinf(measurement.weight).cpu().numpy()
+    kinds = [(worth_it(measurement.blocks, h[None]), h.all(), (u & ~h).any()) for u, h in zip(used, hard, strict=True)]
+    return [torch.tensor([n for n, kind in enumerate(kinds) if kind == one]) for one in dict.fromkeys(kinds)]
 
 
 @lru_cache(maxsize=128)

@@ -59,7 +59,7 @@ class System:
         self.x, self.r, self.p, self.q = (backend.new_field() for _ in range(4))
         self.along = xp.zeros_like(self.count)  # the multiplier of p
         self.lacking = 0.0 * self.along[:, 0, 0]  # how much of p is still to be added to x
-        self.enlargement = 1.0 if bool(self.soft.any()) else ENLARGEMENT
+        self.enlargement = ENLARGEMENT if self.loose and not bool(self.soft.any()) else 1.0
         wanted = worth_it(self.blocks, backend.tensor(self.hard).cpu().numpy())
         self.use_grids(grids(self.blocks, self.loose) if wanted else ())
 
@@ -73,17 +73,12 @@ class System:
 
     def mean_source(self) -> Array:
         """[N] mean of the measured cells."""
-        return (self.source * self.used).sum((1, 2)) / self.used.sum((1, 2))
+        return total(self.source * self.used) / total(self.used)
 
     def least_source(self, sign: int = 1) -> Array:
         """[N] least of the measured values, or of their negatives."""
         low = self.xp.where(self.used, sign * self.source, self.xp.inf)
         return self.xp.amin(low, (1, 2))
-
-    def energy(self, y: Array) -> Array:
-        """[N] y'L y."""
-        down, right = y[:, 1:] - y[:, :-1], y[:, :, 1:] - y[:, :, :-1]
-        return (self.backend.cv * down**2).sum((1, 2)) + (self.backend.ch * right**2).sum((1, 2))
 
     def isolated(self) -> Array:
         """Pixels without any edge, of the system that is built."""
@@ -95,10 +90,7 @@ class System:
     def assemble(self, y: Array, at_y: Array, which: Array) -> None:
         """Build the system of `shift` (w = c, g = m), or where `at_y` that of `ratio` at y (w = c y_p y_n, g = m y^2).
 
-        Args:
-            y: field; the present state.
-            at_y: [N] bool.
-            which: [N] bool, images whose system is built; that of the others stays.
+        at_y and which are [N] bool; the system of images that are not among `which` stays.
         """
         slack = self._slack_of_sums()
         if bool(self.soft.any()):
@@ -153,9 +145,10 @@ class System:
         backend.turn(self.x, self.p, self.z, self.lacking, beta, active)
         product = backend.multiply(finest, self.p, self.q, active)
         if self.loose:  # k of the direction follows p; in hard cells it does not matter
-            self.along = self.multiplier + beta[:, None, None] * self.along
+            along = self.multiplier + beta[:, None, None] * self.along
+            self.along = self.xp.where(active[:, None, None], along, self.along)
             backend.plus_constraint(finest, self.q, self.along, active)
-            product = product + (self.along * backend.block_sums(finest.g, self.p)).sum((1, 2))
+            product = product + total(self.along * backend.block_sums(finest.g, self.p))
         return product
 
     def step(self, alpha: Array, active: Array) -> Array:
@@ -169,10 +162,11 @@ class System:
         rz = squares * (1 + 2 * backend.eps)  # what rounding leaves is not convergence
         if self.loose:
             kappa = xp.where(self.hard, 0.0, sums * finest.inverse)
-            rz = xp.maximum(rz - (kappa * sums).sum((1, 2)), 2 * backend.eps * squares)
+            rz = xp.maximum(rz - total(kappa * sums), 2 * backend.eps * squares)
         if self.grids:
             self.z, multiplier, cycled = cycle(backend, self.levels, self.r, self.enlargement, active)
             self.multiplier = xp.where(self.hard, 0.0, multiplier)
+            cycled = cycled.sum(1)
             return xp.where(cycled >= 0.5 * rz, cycled, xp.nan)  # else rounding has upset the cycle
         self.z = self.r
         if self.loose:
@@ -192,6 +186,11 @@ class System:
     def solution(self) -> Array:
         """x without the scaling."""
         return self.x / self.levels[0].sd
+
+
+def total(values: Array) -> Array:
+    """[N] sum over each image, in an order that does not depend on their number."""
+    return values.reshape(len(values), -1).sum(1)
 
 
 def divide(xp: Any, a: Array, b: Array) -> Array:

@@ -173,7 +173,7 @@ class TorchBackend:
         left = r - level.g * spread(kappa, level.layout) - z + _neighbours(level, z)
         last = OMEGA * block_sum(level.g * left, level.layout) * level.inverse
         z = z + OMEGA * left - level.g * spread(last, level.layout)
-        return z, last, (r * z).sum((1, 2))
+        return z, last, (r * z).sum(2)
 
     def unscaled(self, level: Level, z: Array) -> Array:
         """z / sd, 0 where sd is 0."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dada.datasets.jumps import jumps
 from dada.datasets.pair import DEPTH
 from dada.evaluation.cache import Cache, Record
 from dada.evaluation.fingerprint import code_fingerprint, fingerprint, method_fingerprint
@@ -21,6 +20,7 @@ from dada.evaluation.metrics import THRESHOLDS, Rule, Scores, average
 from dada.evaluation.protocol import Protocol, problems
 from dada.evaluation.resources import watched
 from dada.sample import Sample
+from dada.sample.jumps import jumps
 
 if TYPE_CHECKING:
     from dada.datasets.pair import Dataset, Pair

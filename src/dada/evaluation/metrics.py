@@ -18,9 +18,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dada.datasets.jumps import jumps, widen
 from dada.diffusion.blocks import down
 from dada.sample import Sample
+from dada.sample.jumps import jumps, widen
 
 BATCH = 32
 """Crops whose pixels the published rule averages together."""

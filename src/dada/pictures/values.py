@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dada.datasets.jumps import jump_edges
 from dada.errors import InputError
+from dada.sample.jumps import jump_edges
 
 NEUTRAL = (158, 158, 158)  # pixels without a value: a gray that neither of our colour maps contains
 DISPLAY = 1400  # pixels: a longer side is thinned out before it is drawn

@@ -8,7 +8,6 @@ import numpy as np
 from torch import Tensor
 
 from dada.datasets.crops import to_sample
-from dada.datasets.jumps import jumps
 from dada.diffusion import Coefficients, coefficients
 from dada.evaluation.bench import busiest
 from dada.evaluation.metrics import THRESHOLDS
@@ -21,6 +20,7 @@ from dada.reproduce.plots import sheet
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import about_dada, network
 from dada.sample import Sample
+from dada.sample.jumps import jumps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dada.datasets.jumps import jumps, widen
 from dada.sample import Sample
+from dada.sample.jumps import jumps, widen
 from dada.training.config import LossConfig
 
 REACH = 2  # pixels on either side of a jump that weigh more

@@ -133,7 +133,7 @@ class Painted:
 def has_jump(depth: Floats, step: float = 0.015, share: float = 0.001) -> bool:
     """Whether at least a share of the pixels differ from their right neighbour by this step, relative to the nearer.
 
-    Another question than `dada.datasets.jumps` answers, where the size of a jump is absolute.
+    Another question than `dada.sample.jumps` answers, where the size of a jump is absolute.
     """
     return bool(count_jumps(depth, np.float32(step)) >= share * depth.size)
 

@@ -16,6 +16,7 @@ from ..blocks import Blocks
 from ..coefficients import Coefficients
 from ..measurement import Adjust, Measurement
 from ..multigrid import TINY, Grid, Level
+from ..system import total
 from . import grids, iteration, loop, outputs, smoothing, system
 
 BAND = 1 << 14  # least pixels of a band, which is what one task of a kernel works on
@@ -50,7 +51,9 @@ class CpuBackend:
         self.measured = ALL_MEASURED[self.kind]
         if measurement.measured is not None:
             self.measured = measurement.measured.to(c.vertical.dtype).contiguous().numpy()
-        self.of_bands = self._of_bands(self.layout)
+        self.last_active: Array | None = None
+        self.all_active = True
+        self.of_bands = np.zeros((len(self.cv), self.layout[2][-1, 1] + 1))  # a number for each band of each image
         self.variant = Variant(self.kind, several_threads(int(np.prod(self.shape))))
 
     def _call(self, kernel: Kernel, *arguments: Any) -> None:
@@ -58,14 +61,10 @@ class CpuBackend:
 
     def _only(self, layout: Layout, active: Array | None) -> Layout:
         """The layout with the tasks of active images."""
-        if active is None or active.all():
-            return layout
+        if active is not self.last_active:  # the same one comes several times in turn
+            self.last_active, self.all_active = active, active is None or np.count_nonzero(active) == len(active)
         rows, cols, tasks = layout
-        return rows, cols, tasks[active[tasks[:, 0]]]
-
-    def _of_bands(self, layout: Layout) -> Array:
-        """A number for each band of each image."""
-        return np.zeros((self.shape[0], layout[2][-1, 1] + 1))
+        return layout if active is None or self.all_active else (rows, cols, tasks[active[tasks[:, 0]]])
 
     # ---- arrays
 
@@ -163,7 +162,7 @@ class CpuBackend:
         vertical = np.add.reduceat(self.cv[:, rows[1:-1] - 1], cols[:-1], axis=2, dtype=np.float64)
         horizontal = np.add.reduceat(self.ch[:, :, cols[1:-1] - 1], rows[:-1], axis=1, dtype=np.float64)
         down, right = np.diff(cells, axis=1) ** 2, np.diff(cells, axis=2) ** 2
-        return (vertical * down).sum((1, 2)) + (horizontal * right).sum((1, 2))
+        return total(vertical * down) + total(horizontal * right)
 
     # ---- conjugate gradients
 
@@ -171,7 +170,7 @@ class CpuBackend:
         """r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
         sums, layout = self._memory(level, "last"), self._only(self.layout, active)
         self._call(iteration.step, r, q, level.g, alpha, inverse, layout, sums, self.of_bands)
-        return sums, self.of_bands.sum(1)
+        return sums, np.add.reduce(self.of_bands, 1)
 
     def turn(self, x: Array, p: Array, z: Array, alpha: Array, beta: Array, active: Array) -> None:
         """x += alpha p, then p = z + beta p."""
@@ -180,7 +179,7 @@ class CpuBackend:
     def multiply(self, level: Level, p: Array, q: Array, active: Array) -> Array:
         """q = K p; return p'q."""
         self._call(iteration.multiply, p, level.wv, level.wh, self._only(self.layout, active), q, self.of_bands)
-        return self.of_bands.sum(1)
+        return np.add.reduce(self.of_bands, 1)
 
     def plus_constraint(self, level: Level, values: Array, kappa: Array, active: Array, out: str = "") -> Array:
         """values + g kappa, in their place or in a field that is kept under a name."""
@@ -209,10 +208,10 @@ class CpuBackend:
         self._call(smoothing.prolong, z, level.sd, correction, coarse.sd, factor, groups)
 
     def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
-        out, last, products = self._memory(level, "out"), self._memory(level, "last"), self._of_bands(level.layout)
+        out, last = self._memory(level, "out"), self._memory(level, "last")
         given = r, z, level.g, kappa, level.inverse, level.wv, level.wh, self._only(level.layout, active)
-        self._call(smoothing.smooth, *given, out, last, products)
-        return out, last, products.sum(1)
+        self._call(smoothing.smooth, *given, out, last, self.of_bands)
+        return out, last, self.of_bands
 
     def unscaled(self, level: Level, z: Array) -> Array:
         """z / sd, 0 where sd is 0."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dada.datasets.jumps import jump_edges, jumps, widen
+from dada.sample.jumps import jump_edges, jumps, widen
 
 ROW = [[1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]] * 2  # a jump in the middle
 
