@@ -1,1 +1,0 @@
-"""The operators of the saddle system compiled for the CPU."""
