@@ -97,15 +97,12 @@ def flow(y, f, given, cv, ch, layout, out):
     """L y - f, the flow out of each pixel, sum of c (y_p - y_n); `f` may be anything unless it is `given`."""
     rows, _, tasks = layout
     _, H, W = y.shape
+    none = np.zeros(W, y.dtype)  # for edges that leave the image
     for task in prange(tasks.shape[0]):
         n, _, first, last = tasks[task]
         for i in range(rows[first], rows[last]):
             above, here, below, line = y[n, max(i - 1, 0)], y[n, i], y[n, min(i + 1, H - 1)], out[n, i]
-            up, down, side = (
-                cv[n, max(i - 1, 0)],
-                cv[n, min(i, H - 2)],
-                ch[n, i],
-            )  # where there is none, here - above is 0
+            up, down, side = cv[n, i - 1] if i > 0 else none, cv[n, i] if i + 1 < H else none, ch[n, i]
             for j in range(1, W - 1):
                 vertical = up[j] * (here[j] - above[j]) + down[j] * (here[j] - below[j])
                 line[j] = vertical + side[j - 1] * (here[j] - here[j - 1]) + side[j] * (here[j] - here[j + 1])
