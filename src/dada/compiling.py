@@ -99,11 +99,11 @@ class _Announce(event.Listener):
     done = False
 
     def __init__(self, kept: bool) -> None:
-        self.how_often = "which happens once" if kept else "in every process, as no folder for a cache can be written"
+        self.how_often = "once for each kind of problem" if kept else "in every process: no cache folder can be written"
 
     def on_start(self, event: event.Event) -> None:
         if not _Announce.done:
-            log.info("compiling the solver for this machine, %s and takes some seconds", self.how_often)
+            log.info("compiling for this machine, which takes some seconds and happens %s", self.how_often)
         _Announce.done = True
 
     def on_end(self, event: event.Event) -> None: ...

@@ -344,3 +344,13 @@ def test_an_image_does_not_depend_on_those_beside_it():
         )
         assert torch.equal(together.values[n], alone.values[0])
         assert torch.equal(together.iterations[n], alone.iterations[0])
+
+
+@pytest.mark.parametrize("adjust", MODES)
+def test_nothing_is_read_beside_the_coefficients_of_one_row(adjust):
+    """An image of one row has no vertical edge; whatever lies in memory there must not matter."""
+    source, c = random_problem((1, 20), (1, 5))
+    garbage = torch.full((1, 3, 20), torch.nan, dtype=source.dtype)[:, 1:1]
+    solution = equilibrium(source, Coefficients(garbage, c.horizontal), adjust=adjust)
+    assert torch.equal(solution.values, equilibrium(source, c, adjust=adjust).values)
+    assert solution.values.isfinite().all()
