@@ -44,6 +44,9 @@ class Options:
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto (what the model was trained
     with)."""
+    sampling: Annotated[str, arg(metavar="mean|point|point:ROWS,COLUMNS|bicubic|auto")] = "mean"
+    """How the source was made: mean over each block, one pixel of it (the centre, or its place as shares of the cell),
+    a bicubic resize; auto decides between mean and point where it is clear."""
     solver: Literal["equilibrium", "iterate"] = "equilibrium"
     """Solve for the equilibrium, or run the paper's loop."""
     tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None

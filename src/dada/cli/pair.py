@@ -92,7 +92,7 @@ def run_job(job: Job) -> Outcome:
             place = None
         result = _upsample(job, inputs)
         stored, moved = _store(job, inputs.storage, result)
-        misfit = _stored_misfit(inputs, stored)
+        misfit = _stored_misfit(inputs, stored, result.report.sampling)
         notes += odd + _warned(caught) + result.report.warnings
         outcome = Outcome(result.report, inputs.storage, misfit, moved, None, notes, time.perf_counter() - begin)
         points = _write_all(job, outputs, inputs, result, stored, place, outcome)
@@ -184,6 +184,7 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
             confidence=inputs.confidence,
             invalid=inputs.storage.invalid,
             adjust=options.adjust,
+            sampling=options.sampling,
             solver=options.solver,
             tolerance=options.tolerance,
             steps=options.steps,
@@ -217,13 +218,14 @@ def _store(job: Job, storage: Storage, result: Result) -> tuple[np.ndarray, int]
         raise InputError(f"{job.output}: {error}") from None
 
 
-def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> tuple[float | None, float | None]:
-    """How far the stored, rounded values are from the source once averaged, in their unit."""
+def _stored_misfit(inputs: Inputs, stored: np.ndarray, sampling: str) -> tuple[float | None, float | None]:
+    """How far the stored, rounded values are from the source once brought down to it, in their unit."""
+    from dada.sample import Sampling
     from dada.upsampling.result import consistency
 
     exact = inputs.valid if inputs.confidence is None else inputs.valid & (inputs.confidence == 1)
     source = np.where(exact, inputs.source.values, 0) * inputs.storage.factor
-    return consistency(stored, source, exact)
+    return consistency(stored, source, exact, Sampling.of(sampling))
 
 
 def _write_all(

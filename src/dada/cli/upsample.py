@@ -102,11 +102,12 @@ def summary(source: Path, output: Path, outcome: Outcome) -> list[str]:
     unit = f" {storage.label}" if storage.label else ""
     if outcome.misfit[0] is not None:
         lines.append(
-            f"averaged back down it differs from the source by at most {outcome.misfit[0]:.2g}{unit} (mean "
+            f"{report.promise} differs from the source by at most {outcome.misfit[0]:.2g}{unit} (mean "
             f"{outcome.misfit[1]:.2g}{unit})"
         )
     steps = "iterations" if report.solver == "equilibrium" else "steps"
-    lines.append(f"model {report.model}, adjust {report.adjust}, {report.iterations} {steps}, {outcome.seconds:.1f} s")
+    how = f"model {report.model}, sampling {report.sampling}, adjust {report.adjust}"
+    lines.append(f"{how}, {report.iterations} {steps}, {outcome.seconds:.1f} s")
     lines += _about_invalid(outcome)
     return lines
 

@@ -18,7 +18,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dada.diffusion.blocks import down
 from dada.sample import Sample
 from dada.sample.jumps import jumps, widen
 
@@ -121,7 +120,7 @@ class Sums:
 
     @property
     def consistency_mse(self) -> float:
-        """Mean over valid cells of (down(p) - S)^2, down the mean of a block: the paper's MSE with a double dagger."""
+        """Mean over valid cells of (down(p) - S)^2, down as the source was made: the paper's double dagger."""
         return _ratio(self.cell_squared, self.cells)
 
     @property
@@ -181,7 +180,7 @@ def measure(
         sample: with `target` and `target_mask`.
         thresholds: of the definitions that have some.
         border: pixels along each side that do not count.
-        averaged: whether the source is the mean over blocks; if not, consistency has no meaning and stays NaN.
+        averaged: whether consistency with the source is measured; if not, it stays NaN.
 
     Returns:
         The sums of each of the B images, in the data's unit.
@@ -202,24 +201,22 @@ def measure(
     low, cells = sample.source.cpu().double(), sample.source_mask.cpu()
     if not averaged:
         cells = torch.zeros_like(cells)
+    misfit = (sample.sampling.down(result, (low.shape[-2], low.shape[-1])) - low).abs()
     valid = sample.target_mask.cpu()
     return [
-        _sums(result[i, 0], truth[i, 0], known[i, 0], valid[i, 0], low[i, 0], cells[i, 0], sample.unit, thresholds)
+        _sums(result[i, 0], truth[i, 0], known[i, 0], valid[i, 0], misfit[i][cells[i]], sample.unit, thresholds)
         for i in range(len(sample))
     ]
 
 
-def _sums(
-    p: Tensor, g: Tensor, known: Tensor, valid: Tensor, s: Tensor, cells: Tensor, unit: float, limits: Thresholds
-) -> Sums:
-    """Of one image: p, g [H, W] and s [h, w] in units of `unit`."""
+def _sums(p: Tensor, g: Tensor, known: Tensor, valid: Tensor, misfit: Tensor, unit: float, limits: Thresholds) -> Sums:
+    """Of one image: p, g [H, W] and the misfit of its cells [n] in units of `unit`."""
     error = (p - g).abs()
     at_jump = jumps(g, valid, limits.jump)
     near = widen(at_jump, limits.reach - 1) & known
     at_jump = at_jump & known
     positive = known & (g > 0)
     relative = error[positive] / g[positive]
-    misfit = (down(p, (s.shape[0], s.shape[1])) - s).abs()[cells]
     totals = {
         "pixels": known.sum(),
         "squared": error[known].square().sum() * unit**2,
@@ -231,7 +228,7 @@ def _sums(
         "edges_wrong": (error[at_jump] > limits.edge).sum(),
         "near": near.sum(),
         "near_absolute": error[near].sum() * unit,
-        "cells": cells.sum(),
+        "cells": torch.tensor(misfit.numel()),
         "cell_squared": misfit.square().sum() * unit**2,
         "cell_absolute": misfit.sum() * unit,
         "cell_worst": misfit.max() * unit if misfit.numel() else 0.0,

@@ -118,7 +118,8 @@ def details(report: Report) -> list[Table]:
         f"than {limits.value:.0%} of the true value; a jump lies where neighbours differ by more than {limits.jump:g} "
         f"standard deviations of the data set; edge error, share of pixels at a jump that are wrong by more than "
         f"{limits.edge:g} standard deviations; near: within {limits.reach} pixels. Consistency: mean squared and worst "
-        f"absolute difference between the result averaged down and the source. {WEIGHT[report.protocol.rule]} {LOWER}"
+        f"difference between the result brought down as the source was made, and the source. "
+        f"{WEIGHT[report.protocol.rule]} {LOWER}"
     )
     tables = []
     for factor in report.factors:

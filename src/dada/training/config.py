@@ -113,6 +113,8 @@ class ValidationConfig:
     """Which part of them."""
     factors: tuple[int, ...] = ()
     """Upsampling factors; empty: those of the training."""
+    sampling: tuple[str, ...] = ("mean",)
+    """How sources are made; each is measured on its own."""
     crops: int = 16
     """Number of crops from each data set, spread over its scenes."""
     size: int = 256
@@ -149,6 +151,8 @@ class TrainConfig:
     """Data sets to draw from, each "KIND:PATH" or "KIND:PATH; weight=2; zoom=[1, 3]"."""
     factors: tuple[int, ...] = (8,)
     """Upsampling factors; each batch has one of them."""
+    sampling: tuple[str, ...] = ("mean",)
+    """How sources are made: mean, point, point:ROWS,COLUMNS or bicubic; each batch has one of them."""
     crop: tuple[int, ...] = (256,)
     """Height and width of a training crop: one number, or one for each factor."""
     batch: tuple[int, ...] = (8,)
@@ -198,6 +202,14 @@ class TrainConfig:
         if not 0 <= self.average < 1:
             raise InputError(f"average is {self.average}: it must be 0 or a number below 1 such as 0.999.")
         self._check_factors()
+        for name, given in (("sampling", self.sampling), ("validation.sampling", self.validation.sampling)):
+            if not given:
+                raise InputError(f"{name} is empty: name one or more of mean, point, point:ROWS,COLUMNS and bicubic.")
+            if set(given) != {"mean"}:  # the reader of texts imports torch, which commands must not wait for
+                from dada.sample.sampling import Sampling
+
+                for text in given:
+                    Sampling.of(text)
 
     def _check_factors(self) -> None:
         if not self.factors or min(self.factors) < 1:

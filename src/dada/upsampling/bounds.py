@@ -7,6 +7,7 @@ from torch import Tensor
 
 from dada.diffusion import down
 from dada.diffusion.bounds import between
+from dada.upsampling.problem import Problem
 
 LEAST_SHARE = 0.1  # of the least value of a source: how low a result may go
 MARGIN, HIDDEN = 0.05, 1024  # how far out of the range of its source a result may go, see `bounds`
@@ -32,20 +33,22 @@ def bounds(low: float, high: float, pixels: float) -> tuple[float, float]:
     return max(low - reach, LEAST_SHARE * low) if low >= 0 else low - reach, high + reach
 
 
-def bounded(values: Tensor, source: Tensor, valid: Tensor, exact: Tensor, ends: tuple[float, float]) -> Tensor:
+def bounded(values: Tensor, problem: Problem, ends: tuple[float, float]) -> Tensor:
     """Return the nearest image [H, W] between two values, with the means of exact cells.
 
-    Uncertain ones keep their own, as far as these lie between them too.
+    Uncertain cells keep their own mean, as far as it lies between them too; so do all cells of a source that was
+    resized. Points lie between the two values themselves.
 
     Args:
         values: [H, W].
-        source: [h, w].
-        valid: [h, w] bool.
-        exact: [h, w] bool, cells whose mean is kept to the source.
+        problem: of one image.
         ends: least and largest value of the result.
     """
+    source, valid, exact = problem.source[0, 0], problem.valid[0, 0], problem.exact[0, 0]
+    if problem.sampling.kind == "point":
+        return values.clamp(*ends)
     means = source.double()
-    if not torch.equal(exact, valid):
+    if problem.sampling.kind == "bicubic" or not torch.equal(exact, valid):
         own = down(values.double(), (source.shape[0], source.shape[1])).clamp(*ends)
-        means = torch.where(exact, means, own)
+        means = torch.where(exact & (problem.sampling.kind == "mean"), means, own)
     return between(values, torch.where(valid, means, torch.nan), *ends)

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,14 @@ from dada.errors import InputError
 from dada.models.default import suited_to
 from dada.models.model import Model
 from dada.models.registry import load_model
-from dada.sample import Method
+from dada.sample import Method, Sampling
 from dada.sample.guide import Bands, bands_first, unit_range
 from dada.upsampling.adjust import Choice
 from dada.upsampling.memory import check_memory
 from dada.upsampling.problem import Problem, too_extreme
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
 from dada.upsampling.result import Report, Result, UpsampleWarning, consistency
+from dada.upsampling.sampling import chosen_sampling
 from dada.upsampling.solve import Solved, direct, solve
 from dada.upsampling.solver import Solver, SolverName
 from dada.upsampling.source import ArrayLike, Cells, check_sizes, read_confidence, read_source
@@ -46,9 +47,10 @@ def upsample(
     tolerance: float | None = None,
     steps: int | None = None,
     fill: bool = False,
+    sampling: str | Sampling = "mean",
     method: SolverName | None = None,
 ) -> Result:
-    """Make the source as fine as the guide. Averaged back down, the result is the source.
+    """Make the source as fine as the guide. Averaged (or sampled, see `sampling`) back down, the result is the source.
 
     Gradients are not kept; `dada.diffusion.equilibrium` is the differentiable operator.
 
@@ -74,6 +76,11 @@ def upsample(
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
         fill: also give values to the pixels of invalid cells; by default they stay invalid.
+        sampling: how the source was made. "mean": each cell is the mean over its block, as in the paper. "point": it is
+            the value of one pixel, that at the centre, or "point:ROWS,COLUMNS" with its place in the cell as shares
+            from 0 to below 1. "bicubic": it was resized bicubically with antialiasing. "auto": "mean" or "point",
+            whichever the source looks like, and "mean" where that is not clear. The result gives back what was
+            measured in this way; see docs/sampling.md.
         method: what `solver` was called before; goes in a later version.
 
     Raises:
@@ -91,12 +98,14 @@ def upsample(
     fine, guide_range = unit_range(inputs.bands, inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
     problem = _problem(inputs, fine)
+    how = chosen_sampling(sampling, problem, notes.append)
+    problem = replace(problem, sampling=how)
     (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
     if way.name == "equilibrium" and not solved.converged:
         notes.append(f"equilibrium not reached: {solved.reason}")
     values, kept = _finish(inputs, solved.values, fill)
     names = {"model": chosen.name, "solver": way.name if solved.adjust else "direct"}
-    report = _report(inputs, solved, values, kept, guide_range=guide_range, edge_agreement=agreement, **names)
+    report = _report(inputs, solved, values, kept, how, guide_range=guide_range, edge_agreement=agreement, **names)
     report.warnings, report.seconds = notes, time.perf_counter() - begin
     for text in notes:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
@@ -185,9 +194,11 @@ def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Ten
     return result, kept
 
 
-def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **known: Any) -> Report:
+def _report(
+    inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, sampling: Sampling, **known: Any
+) -> Report:
     trust, (h, w), (height, width) = inputs.trust, inputs.cells.values.shape, inputs.size
-    largest, mean = consistency(values, inputs.cells.values, trust == 1)
+    largest, mean = consistency(values, inputs.cells.values, trust == 1, sampling)
     invalid = 0 if (trust > 0).all() else int((~up(torch.from_numpy(trust > 0), inputs.size)).sum())
     lost = height * width - int(kept.sum())
     return Report(
@@ -195,6 +206,8 @@ def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **
         target_size=(height, width),
         factors=inputs.factors,
         bands=len(inputs.bands),
+        sampling=str(sampling),
+        promise=sampling.promise,
         adjust=solved.adjust or "none",
         rounds=solved.rounds,
         iterations=solved.iterations,

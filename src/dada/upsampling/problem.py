@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dada.diffusion import down
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
-from dada.sample import Sample, bicubic
+from dada.sample import MEAN, Sample, Sampling, bicubic
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,14 @@ class Problem:
         valid: [B, 1, h, w] bool, cells with one. Each image has some.
         weight: [B, 1, h, w], of the source's dtype, how firmly each valid cell is held, infinite: exactly; None: all
             of them are exact.
+        sampling: how the source was made.
     """
 
     guide: Tensor
     source: Tensor
     valid: Tensor
     weight: Tensor | None = None
+    sampling: Sampling = MEAN
 
     def __len__(self) -> int:
         return self.source.shape[0]
@@ -38,7 +39,7 @@ class Problem:
         if len(images) == len(self):
             return self
         weight = None if self.weight is None else self.weight[images]
-        return Problem(self.guide[images], self.source[images], self.valid[images], weight)
+        return Problem(self.guide[images], self.source[images], self.valid[images], weight, self.sampling)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -52,7 +53,7 @@ class Problem:
 
     @property
     def exact(self) -> Tensor:
-        """[B, 1, h, w] bool, cells whose mean is the source's."""
+        """[B, 1, h, w] bool, cells whose measurement the result gives back."""
         return self.valid if self.weight is None else self.valid & torch.isinf(self.weight)
 
     def ranges(self) -> list[tuple[float, float]]:
@@ -63,21 +64,22 @@ class Problem:
 
     def initial(self) -> Tensor:
         """[B, 1, H, W], the source interpolated."""
-        return bicubic(self.source, self.valid, self.size, self.weight)
+        return bicubic(self.source, self.valid, self.size, self.weight, self.sampling)
 
     def sample(self, initial: Tensor) -> Sample:
         """What models and methods see of it."""
-        return Sample(self.guide, self.source.float(), self.valid, initial.float())
+        return Sample(self.guide, self.source.float(), self.valid, initial.float(), sampling=self.sampling)
 
     def settled(self, values: Tensor) -> Problem:
-        """The same with uncertain cells held to the mean that a first solution [B, 1, H, W] gave them.
+        """The same with uncertain cells held to what a first solution [B, 1, H, W] gave them.
 
         Coefficients that depend on a result would take the misfit of such a cell for an edge, and keep it.
         """
         if self.weight is None:
             return self
         uncertain = self.valid & torch.isfinite(self.weight)
-        return replace(self, source=torch.where(uncertain, down(values, self.cells), self.source), weight=None)
+        settled = torch.where(uncertain, self.sampling.down(values, self.cells), self.source)
+        return replace(self, source=settled, weight=None)
 
 
 @dataclass(frozen=True)

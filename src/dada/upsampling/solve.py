@@ -112,7 +112,7 @@ def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, 
     c = Coefficients(*(part.to(problem.source.dtype) for part in c))
     if problem.weight is not None:  # whatever a model's scale is, confidence means the same
         c = _flat_is_one(c)
-    return solver.solve(problem.source, c, start, adjust, problem.valid, problem.weight)
+    return solver.solve(problem, c, start, adjust)
 
 
 def _flat_is_one(c: Coefficients) -> Coefficients:
@@ -151,5 +151,4 @@ def _within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], t
         return found
     noise = tolerance * (ends[1] - ends[0])
     far = (found.values < least - noise) | (found.values > most + noise)
-    cells = problem.source[0, 0], problem.valid[0, 0], problem.exact[0, 0]
-    return replace(found, values=bounded(found.values, *cells, (least, most)), bounded=far)
+    return replace(found, values=bounded(found.values, problem, (least, most)), bounded=far)

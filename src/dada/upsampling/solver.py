@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.loop import STEPS
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
+from dada.upsampling.problem import Problem
 
 PART = 1000  # steps of the loop at a time
 
@@ -51,23 +52,23 @@ class Solver:
             raise InputError(f"tolerance {tolerance:g} must lie between 0 and 1; the default is {TOLERANCE:g}.")
         return cls(name, tolerance or TOLERANCE, steps or STEPS)
 
-    def solve(
-        self, source: Tensor, c: Coefficients, initial: Tensor, adjust: Adjust, mask: Tensor, weight: Tensor | None
-    ) -> Solution:
-        """Diffuse and adjust; source, mask and weight are [B, 1, h, w], initial is [B, 1, H, W]."""
-        if self.name == "iterate":
-            return self._iterate(source, c, initial, adjust, mask, weight)
-        return equilibrium(
-            source, c, initial=initial, adjust=adjust, mask=mask, weight=weight, tolerance=self.tolerance, warn=False
-        )
+    def solve(self, problem: Problem, c: Coefficients, initial: Tensor, adjust: Adjust) -> Solution:
+        """Diffuse and adjust from an initial image [B, 1, H, W], as the sampling of the source asks for."""
 
-    def _iterate(
-        self, source: Tensor, c: Coefficients, initial: Tensor, adjust: Adjust, mask: Tensor, weight: Tensor | None
-    ) -> Solution:
+        def run(source: Tensor, start: Tensor, coverage: Tensor | None, exactly: bool) -> Solution:
+            given: dict[str, Any] = {"mask": problem.valid, "coverage": coverage}
+            given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": problem.weight}
+            if self.name == "iterate":
+                return self._iterate(source, c, start, given)
+            return equilibrium(source, c, initial=start, tolerance=self.tolerance, warn=False, **given)
+
+        return problem.sampling.solved(run, problem.source, problem.valid, initial)
+
+    def _iterate(self, source: Tensor, c: Coefficients, initial: Tensor, given: dict[str, Any]) -> Solution:
         """Run the loop in parts: Python notices an interrupt between them."""
         for done in range(0, self.steps, PART):
             steps = min(PART, self.steps - done)
-            part = iterate(source, c, initial=initial, adjust=adjust, mask=mask, weight=weight, steps=steps)
+            part = iterate(source, c, initial=initial, steps=steps, **given)
             initial = part.values
         reason = [text.replace(f"{steps} steps", f"{self.steps} steps") for text in part.reason]
         return replace(part, iterations=torch.full_like(part.iterations, self.steps), reason=reason)
