@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from dada.errors import InputError
     from dada.models.dada import DADA
     from dada.models.registry import load_model
-    from dada.upsampling import Result, upsample
+    from dada.upsampling import Result, complete, upsample
 
 __version__ = "0.1.0"
-__all__ = ["DADA", "InputError", "Result", "__version__", "load_model", "upsample"]
+__all__ = ["DADA", "InputError", "Result", "__version__", "complete", "load_model", "upsample"]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +29,10 @@ def __getattr__(name: str) -> Any:
             from dada.upsampling import Result
 
             return Result
+        case "complete":
+            from dada.upsampling import complete
+
+            return complete
         case "load_model":
             from dada.models.registry import load_model
 

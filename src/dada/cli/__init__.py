@@ -75,6 +75,7 @@ def _parse(arguments: list[str]) -> Any:
 
     from dada.cli.batch import Batch
     from dada.cli.benchmark import Benchmark
+    from dada.cli.complete import Complete
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
     from dada.cli.options import check_unit_once
@@ -91,6 +92,7 @@ def _parse(arguments: list[str]) -> Any:
         {
             "upsample": Upsample,
             "batch": Batch,
+            "complete": Complete,
             "demo": Demo,
             "train": Train,
             "evaluate": Evaluate,

@@ -1,4 +1,4 @@
-"""Options that `dada upsample` and `dada batch` share."""
+"""Options that `dada upsample`, `dada batch` and `dada complete` share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ StoredType = Literal["uint8", "uint16", "int16", "int32", "float32", "float64"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class FileOptions:
     """How files are to be understood, computed and stored."""
 
     unit: Annotated[
@@ -26,7 +26,7 @@ class Options:
             help_behavior_hint="(default: mm for 16-bit integers, m for floats and georeferenced files)",
         ),
     ] = None
-    """Unit of the source: mm, cm, m, tum (5000 a metre), raw, or stored units in a metre."""
+    """Unit of the source: mm, cm, m, tum (5000 a metre), kitti (256 a metre), raw, or stored units in a metre."""
     output_unit: Annotated[str | None, arg(metavar="UNIT", help_behavior_hint="(default: that of the source)")] = None
     """Unit of the result."""
     dtype: Annotated[StoredType | None, arg(metavar="TYPE", help_behavior_hint="(default: that of the source)")] = None
@@ -36,17 +36,12 @@ class Options:
         arg(metavar="VALUE", help_behavior_hint="(default: the file's nodata; NaN for floats, 0 for integers)"),
     ] = None
     """Value that marks pixels without a measurement."""
-    fill: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Also give values to pixels without a measurement; by default they stay invalid."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
     """Which model: default (learned, or dynamic where that does not fit), learned, dynamic or none (both without
     weights), a file or folder of weights, a JSON file of settings, or another method with its weights, as msg:FILE."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto (what the model was trained
     with)."""
-    sampling: Annotated[str, arg(metavar="mean|point|point:ROWS,COLUMNS|bicubic|auto")] = "mean"
-    """How the source was made: mean over each block, one pixel of it (the centre, or its place as shares of the cell),
-    a bicubic resize; auto decides between mean and point where it is clear."""
     solver: Literal["equilibrium", "iterate"] = "equilibrium"
     """Solve for the equilibrium, or run the paper's loop."""
     tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None
@@ -60,7 +55,19 @@ class Options:
 
     def shared(self) -> Options:
         """The options of a command that are declared here."""
-        return Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
+        names = [field.name for field in fields(Options) if hasattr(self, field.name)]
+        return Options(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(FileOptions):
+    """The same, and what only coarse images have."""
+
+    fill: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Also give values to pixels without a measurement; by default they stay invalid."""
+    sampling: Annotated[str, arg(metavar="mean|point|point:ROWS,COLUMNS|bicubic|auto")] = "mean"
+    """How the source was made: mean over each block, one pixel of it (the centre, or its place as shares of the cell),
+    a bicubic resize; auto decides between mean and point where it is clear."""
 
 
 def check_unit_once(arguments: list[str]) -> None:

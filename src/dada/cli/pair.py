@@ -28,6 +28,7 @@ from dada.io import (
     write_image,
 )
 from dada.io.detect import SUFFIXES
+from dada.io.points import POINT_SUFFIXES, read_points
 
 if TYPE_CHECKING:
     from dada.upsampling.result import Report, Result
@@ -48,6 +49,8 @@ class Job:
     report: Path | None = None
     point_cloud: Path | None = None
     intrinsics: str | None = None
+    complete: bool = False  # the source holds single pixels of the guide's grid
+    robust: bool = False  # of `complete`
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def run_job(job: Job) -> Outcome:
             place = None
         result = _upsample(job, inputs)
         stored, moved = _store(job, inputs.storage, result)
-        misfit = _stored_misfit(inputs, stored, result.report.sampling)
+        misfit = _stored_misfit(job, inputs, stored, result.report.sampling)
         notes += odd + _warned(caught) + result.report.warnings
         outcome = Outcome(result.report, inputs.storage, misfit, moved, None, notes, time.perf_counter() - begin)
         points = _write_all(job, outputs, inputs, result, stored, place, outcome)
@@ -148,8 +151,11 @@ def _same_file(first: Path, second: Path) -> bool:
 
 
 def _read(job: Job, notes: list[str]) -> Inputs:
-    source = read_image(job.source, key=job.options.source_key, role="source")
     guide = read_image(job.guide, key=job.options.guide_key, role="guide")
+    if job.complete and job.source.suffix.lower() in POINT_SUFFIXES:
+        source = read_points(job.source, guide.values.shape[:2])
+    else:
+        source = read_image(job.source, key=job.options.source_key, role="source")
     storage = choose_storage(source, job.output, job.options)
     if job.point_cloud is not None and storage.unit.per_metre is None:
         raise InputError(
@@ -173,10 +179,23 @@ def _read_confidence(path: Path, notes: list[str]) -> np.ndarray:
 
 
 def _upsample(job: Job, inputs: Inputs) -> Result:
-    from dada.upsampling import upsample
+    from dada.upsampling import complete, upsample
 
     options = job.options
     try:
+        if job.complete:
+            return complete(
+                inputs.source.values,
+                _guide_values(inputs.guide),
+                model=options.model,
+                confidence=inputs.confidence,
+                invalid=inputs.storage.invalid,
+                adjust=options.adjust,
+                solver=options.solver,
+                tolerance=options.tolerance,
+                steps=options.steps,
+                robust=job.robust,
+            )
         return upsample(
             inputs.source.values,
             _guide_values(inputs.guide),
@@ -218,12 +237,17 @@ def _store(job: Job, storage: Storage, result: Result) -> tuple[np.ndarray, int]
         raise InputError(f"{job.output}: {error}") from None
 
 
-def _stored_misfit(inputs: Inputs, stored: np.ndarray, sampling: str) -> tuple[float | None, float | None]:
+def _stored_misfit(job: Job, inputs: Inputs, stored: np.ndarray, sampling: str) -> tuple[float | None, float | None]:
     """How far the stored, rounded values are from the source once brought down to it, in their unit."""
     from dada.sample import Sampling
     from dada.upsampling.result import consistency
 
     exact = inputs.valid if inputs.confidence is None else inputs.valid & (inputs.confidence == 1)
+    if job.robust:
+        from dada.upsampling.completion import contradictions
+
+        used = inputs.valid if inputs.confidence is None else inputs.valid & (inputs.confidence > 0)
+        exact = exact & ~contradictions(np.where(used, inputs.source.values, 0), used)
     source = np.where(exact, inputs.source.values, 0) * inputs.storage.factor
     return consistency(stored, source, exact, Sampling.of(sampling))
 

@@ -15,7 +15,7 @@ from dada.io.detect import SUFFIXES
 from dada.io.rounding import holds
 from dada.io.units import METRES, MILLIMETRES
 
-WORDS = {"mm": "millimetres", "cm": "centimetres", "m": "metres", "tum": "1/5000 m"}
+WORDS = {"mm": "millimetres", "cm": "centimetres", "m": "metres", "tum": "1/5000 m", "kitti": "1/256 m"}
 
 
 @dataclass(frozen=True)

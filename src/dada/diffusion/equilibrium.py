@@ -49,6 +49,7 @@ def equilibrium(
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
     warn: bool = True,
+    coarse: bool = True,
 ) -> Solution:
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
 
@@ -65,6 +66,8 @@ def equilibrium(
         weight: [B, K, h, w] >= 0, how firmly each cell is kept: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
         warn: whether to warn of an image that did not converge; the solution says so in any case.
+        coarse: whether coarser grids may precondition. Points that lie close need none, and an iteration without them
+            takes a fraction of the time.
 
     Returns:
         Solution, whose values carry gradients to source, coefficients and weight.
@@ -76,7 +79,7 @@ def equilibrium(
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
     measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
     flat = flatten(coefficients, source.shape[1])
-    record = _Record(measurement, adjust, tolerance, max_iterations)
+    record = _Record(measurement, adjust, tolerance, max_iterations, coarse)
     with torch.no_grad():
         begin = start(initial, source, measurement).detach()
     apply: Any = _Equilibrium.apply
@@ -102,6 +105,7 @@ class _Record:
     adjust: Adjust
     tolerance: float
     limit: int
+    coarse: bool
     account: tuple[Tensor, ...] = ()  # [N] iterations, residual, converged
 
 
@@ -110,7 +114,9 @@ class _Equilibrium(torch.autograd.Function):
     def forward(ctx: Any, source: Tensor, weight: Tensor, *given: Any) -> Tensor:
         *c, begin, record = given
         how = record.measurement, record.adjust
-        values, *account = _in_groups(solve, Coefficients(*c), *how, begin, record.tolerance, record.limit)
+        values, *account = _in_groups(
+            solve, Coefficients(*c), *how, begin, record.tolerance, record.limit, record.coarse
+        )
         record.account, ctx.record = tuple(account), record
         ctx.save_for_backward(source, weight, *c, values)
         return values
@@ -152,7 +158,7 @@ def _in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adju
 
 
 def solve(
-    c: Coefficients, measurement: Measurement, adjust: Adjust, begin: Tensor, tolerance: float, limit: int
+    c: Coefficients, measurement: Measurement, adjust: Adjust, begin: Tensor, tolerance: float, limit: int, coarse: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Solve N images from `begin` [N, H, W]; return values, and [N] iterations, residual, converged.
 
@@ -161,6 +167,8 @@ def solve(
     """
     with np.errstate(all="ignore"):
         system = System(c, measurement, adjust)
+        if not coarse:
+            system.use_grids(())
         xp, backend, source = system.xp, system.backend, system.source
         # L ignores a constant; without it, more digits are left for what varies
         centre = system.mean_source() if adjust == "shift" else 0 * system.mean_source()

@@ -28,11 +28,12 @@ class Unit:
 MILLIMETRES = Unit("mm", 1000.0)
 METRES = Unit("m", 1.0)
 RAW = Unit("raw", None)
-UNITS = {unit.name: unit for unit in (MILLIMETRES, Unit("cm", 100.0), METRES, Unit("tum", 5000.0), RAW)}
+KITTI = Unit("kitti", 256.0)
+UNITS = {unit.name: unit for unit in (MILLIMETRES, Unit("cm", 100.0), METRES, Unit("tum", 5000.0), KITTI, RAW)}
 
 
 def parse_unit(text: str | float) -> Unit:
-    """Return the unit of a name (mm, cm, m, tum, raw) or of a number of stored units in one metre."""
+    """Return the unit of a name (mm, cm, m, tum, kitti, raw) or of a number of stored units in one metre."""
     name = str(text).strip().lower()
     if name in UNITS:
         return UNITS[name]

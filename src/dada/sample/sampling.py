@@ -24,11 +24,14 @@ Solve = Callable[[Tensor, Tensor, Tensor | None, bool], Solution]
 """Solves for the means [B, 1, h, w] over covered pixels ([H, W] bool; None: all) from a start [B, 1, H, W]; the last
 argument is whether by `shift` and all cells exactly, or as the problem says."""
 
+Points = Callable[[Tensor, Tensor, bool], Solution]
+Means = Callable[[Tensor], Solution]
+
 CENTRE = (0.5, 0.5)
 BACK_PROJECTIONS = 24  # solves of `bicubic` at most
 MISFIT = 1e-4  # of the source's range: how far the resized result may be from the source
 LEAST = 0.1  # of a positive cell: the least mean that it is given instead
-SMOOTHINGS = 2  # of `point`; more change little
+SMOOTHINGS = ((24, 6), (12, 4), (0, 2))  # of points, from cells of so many pixels a side on
 
 
 @dataclass(frozen=True)
@@ -146,25 +149,49 @@ class Sampling:
         if self.kind == "bicubic":
             return _back_projected(self, solve, source, used, start)
         if self.kind == "point":
-            return _smoothed(self, solve, source, start)
+            cells = source.shape[-2], source.shape[-1]
+            covered = self.coverage(cells, (start.shape[-2], start.shape[-1]))
+            coverage = None if covered is None else covered.to(source.device)
+            return smoothed(
+                lambda given, begin, exactly: solve(given, begin, coverage, exactly),
+                lambda image: solve(down(image, cells), image.detach(), None, True),
+                lambda image: self.down(image, cells),
+                source,
+                start,
+                cells,
+            )
         return solve(source, start, None, False)
 
 
-def _smoothed(sampling: Sampling, solve: Solve, source: Tensor, start: Tensor) -> Solution:
+def smoothed(
+    points: Points,
+    means: Means,
+    at: Callable[[Tensor], Tensor],
+    source: Tensor,
+    start: Tensor,
+    cells: tuple[int, int],
+) -> Solution:
     """Solve for points without the peaks that diffusion from single pixels has.
 
     A membrane held at a point has a logarithmic peak there, and is flat between points on a slope. The means of such a
     solution over blocks are good, though, and a solution for means is smooth. What that one leaves at the points is
     small, and is added as another solution for points: the sum is exact there.
+
+    Args:
+        points: solves for points from a start; the last argument is whether by `shift` and all points exactly.
+        means: smooths an image: solves for its means over blocks, from the image itself.
+        at: takes the points of an image, in the form of `source`.
+        source: the points.
+        start: [B, 1, H, W].
+        cells: h, w of the blocks.
     """
-    cells = source.shape[-2], source.shape[-1]
-    covered = sampling.coverage(cells, (start.shape[-2], start.shape[-1]))
-    coverage = None if covered is None else covered.to(source.device)
-    first = solve(source, start, coverage, False)
-    wanted, values, parts = sampling.down(first.values, cells), first.values, [first]
-    for _ in range(SMOOTHINGS):
-        smooth = solve(down(values, cells), values.detach(), None, True)
-        left = solve(wanted - sampling.down(smooth.values, cells), torch.zeros_like(start), coverage, True)
+    height, width = start.shape[-2:]
+    side = math.sqrt(height * width / (cells[0] * cells[1]))
+    first = points(source, start, False)
+    wanted, values, parts = at(first.values), first.values, [first]
+    for _ in range(next(count for least, count in SMOOTHINGS if side >= least)):
+        smooth = means(values)
+        left = points(wanted - at(smooth.values), torch.zeros_like(start), True)
         values = smooth.values + left.values
         parts += [smooth, left]
     spent = torch.stack([part.iterations for part in parts]).sum(dim=0)

@@ -45,7 +45,7 @@ def bounded(values: Tensor, problem: Problem, ends: tuple[float, float]) -> Tens
         ends: least and largest value of the result.
     """
     source, valid, exact = problem.source[0, 0], problem.valid[0, 0], problem.exact[0, 0]
-    if problem.sampling.kind == "point":
+    if problem.sampling.kind == "point" or problem.points is not None:
         return values.clamp(*ends)
     means = source.double()
     if problem.sampling.kind == "bicubic" or not torch.equal(exact, valid):

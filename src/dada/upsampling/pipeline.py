@@ -93,27 +93,43 @@ def upsample(
     begin = time.perf_counter()
     notes: list[str] = []
     inputs = _read(source, guide, mask, confidence, invalid, notes.append)
-    chosen = _model(model, inputs, notes.append)
+    chosen = chosen_model(model, inputs, notes.append)
     way = Solver.of(method or solver, tolerance, steps)
     fine, guide_range = unit_range(inputs.bands, inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
     problem = _problem(inputs, fine)
-    how = chosen_sampling(sampling, problem, notes.append)
-    problem = replace(problem, sampling=how)
+    problem = replace(problem, sampling=chosen_sampling(sampling, problem, notes.append))
+    known = {"guide_range": guide_range, "edge_agreement": agreement}
+    result = compute(inputs, problem, chosen, way, adjust, fill, notes, **known)
+    result.report.seconds = time.perf_counter() - begin
+    for text in notes:
+        warnings.warn(text, UpsampleWarning, stacklevel=2)
+    return result
+
+
+def compute(
+    inputs: Inputs,
+    problem: Problem,
+    chosen: Model | Method,
+    way: Solver,
+    adjust: Choice,
+    fill: bool,
+    notes: list[str],
+    **known: Any,
+) -> Result:
+    """Solve a problem of one image and report; `notes` take what to warn of, `known` is more of the report."""
     (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
     if way.name == "equilibrium" and not solved.converged:
         notes.append(f"equilibrium not reached: {solved.reason}")
     values, kept = _finish(inputs, solved.values, fill)
     names = {"model": chosen.name, "solver": way.name if solved.adjust else "direct"}
-    report = _report(inputs, solved, values, kept, how, guide_range=guide_range, edge_agreement=agreement, **names)
-    report.warnings, report.seconds = notes, time.perf_counter() - begin
-    for text in notes:
-        warnings.warn(text, UpsampleWarning, stacklevel=2)
+    how = problem.sampling if problem.points is None else Sampling("point")
+    report = _report(inputs, solved, values, kept, how, warnings=notes, **names, **known)
     return Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class Inputs:
     """What the user gave, checked."""
 
     cells: Cells
@@ -135,17 +151,17 @@ def _read(
     confidence: ArrayLike | None,
     invalid: float | None,
     warn: Warn,
-) -> _Inputs:
+) -> Inputs:
     cells = read_source(source, invalid, mask, warn)
     trust = read_confidence(confidence, cells)
     bands = bands_first(guide)
     factors = check_sizes(cells.values.shape, bands.shape[1:], warn)
     check_memory((bands.shape[1], bands.shape[2]), bands.shape[0], cells.values.itemsize)
     device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
-    return _Inputs(cells, trust, bands, factors, device)
+    return Inputs(cells, trust, bands, factors, device)
 
 
-def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn: Warn) -> Model | Method:
+def chosen_model(model: str | os.PathLike[str] | Model | Method, inputs: Inputs, warn: Warn) -> Model | Method:
     """The model of a name, and of the default the one that suits the guide."""
     found = load_model(model) if isinstance(model, str | os.PathLike) else model
     if not isinstance(found, Model):
@@ -156,7 +172,7 @@ def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn
     return chosen
 
 
-def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | None:
+def _check_registration(inputs: Inputs, guide: Tensor, warn: Warn) -> float | None:
     source, valid = (torch.from_numpy(v).to(guide.device) for v in (inputs.cells.values, inputs.cells.valid))
     agreement = edge_agreement(source, valid, guide)
     if agreement is not None and agreement < MIN_AGREEMENT:
@@ -168,18 +184,23 @@ def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | N
     return agreement
 
 
-def _problem(inputs: _Inputs, guide: Tensor) -> Problem:
+def _problem(inputs: Inputs, guide: Tensor) -> Problem:
     """The inputs as a batch of one."""
+    return Problem(guide[None], *measured(inputs, guide.device))
+
+
+def measured(inputs: Inputs, device: torch.device) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Source, valid cells and weight, [1, 1, h, w] each; see `Problem`."""
     used, values, trust = inputs.trust > 0, inputs.cells.values, inputs.trust
     weight = None
     if (used & (trust < 1)).any():
         with np.errstate(divide="ignore"):
-            weight = torch.from_numpy((trust / (1 - trust)).astype(values.dtype)).to(guide.device)[None, None]
-    source, valid = (torch.from_numpy(v).to(guide.device)[None, None] for v in (np.where(used, values, 0), used))
-    return Problem(guide[None], source, valid, weight)
+            weight = torch.from_numpy((trust / (1 - trust)).astype(values.dtype)).to(device)[None, None]
+    source, valid = (torch.from_numpy(v).to(device)[None, None] for v in (np.where(used, values, 0), used))
+    return source, valid, weight
 
 
-def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:
+def _finish(inputs: Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:
     """Values of the source's kind and dtype, NaN where they are not kept; and where they are, [H, W] bool."""
     used = inputs.trust > 0
     if fill or used.all():
@@ -195,7 +216,7 @@ def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Ten
 
 
 def _report(
-    inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, sampling: Sampling, **known: Any
+    inputs: Inputs, solved: Solved, values: ArrayLike, kept: Tensor, sampling: Sampling, **known: Any
 ) -> Report:
     trust, (h, w), (height, width) = inputs.trust, inputs.cells.values.shape, inputs.size
     largest, mean = consistency(values, inputs.cells.values, trust == 1, sampling)

@@ -3,13 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from dada.diffusion import down
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.sample import MEAN, Sample, Sampling, bicubic
+
+FAR = 96  # pixels from every point, from which on coarser grids pay
+CORRECTIONS = 3  # of the interpolation of points
+
+
+@dataclass(frozen=True)
+class Points:
+    """Measurements at single pixels of the target, for each image of a batch.
+
+    Attributes:
+        values: [B, 1, H, W] of any unit; 0 where there is none.
+        measured: [B, 1, H, W] bool.
+        weight: as that of `Problem`, for pixels.
+    """
+
+    values: Tensor
+    measured: Tensor
+    weight: Tensor | None = None
+
+    def __getitem__(self, images: list[int]) -> Points:
+        """Some of the batch."""
+        weight = None if self.weight is None else self.weight[images]
+        return Points(self.values[images], self.measured[images], weight)
+
+    @cached_property
+    def sparse(self) -> bool:
+        """Whether some pixel is far from every point, so that a solver needs coarser grids."""
+        import cv2
+
+        empty = (~self.measured[:, 0]).cpu().numpy().astype("uint8")
+        return any(bool((cv2.distanceTransform(image, cv2.DIST_L2, 3) > FAR).any()) for image in empty)
+
+    def gathered(self, cells: tuple[int, int], left: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Mean of the points in each cell [B, 1, h, w] (or of what an image leaves of them), and cells with any."""
+        values = self.values if left is None else self.values - left
+        mean = down(values, cells, coverage=self.measured)
+        known = torch.isfinite(mean)
+        return torch.where(known, mean, 0), known
 
 
 @dataclass(frozen=True)
@@ -23,6 +63,8 @@ class Problem:
         weight: [B, 1, h, w], of the source's dtype, how firmly each valid cell is held, infinite: exactly; None: all
             of them are exact.
         sampling: how the source was made.
+        points: what was measured, where that are single pixels instead of cells; the source is then their mean in
+            each cell, which models look at and nothing is held to.
     """
 
     guide: Tensor
@@ -30,6 +72,7 @@ class Problem:
     valid: Tensor
     weight: Tensor | None = None
     sampling: Sampling = MEAN
+    points: Points | None = None
 
     def __len__(self) -> int:
         return self.source.shape[0]
@@ -39,7 +82,15 @@ class Problem:
         if len(images) == len(self):
             return self
         weight = None if self.weight is None else self.weight[images]
-        return Problem(self.guide[images], self.source[images], self.valid[images], weight, self.sampling)
+        points = None if self.points is None else self.points[images]
+        return replace(
+            self,
+            guide=self.guide[images],
+            source=self.source[images],
+            valid=self.valid[images],
+            weight=weight,
+            points=points,
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -58,13 +109,21 @@ class Problem:
 
     def ranges(self) -> list[tuple[float, float]]:
         """The least and the largest valid value of each source."""
-        low = torch.where(self.valid, self.source, torch.inf).flatten(1).amin(dim=1)
-        high = torch.where(self.valid, self.source, -torch.inf).flatten(1).amax(dim=1)
+        known = (self.source, self.valid) if self.points is None else (self.points.values, self.points.measured)
+        low = torch.where(known[1], known[0], torch.inf).flatten(1).amin(dim=1)
+        high = torch.where(known[1], known[0], -torch.inf).flatten(1).amax(dim=1)
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
     def initial(self) -> Tensor:
-        """[B, 1, H, W], the source interpolated."""
-        return bicubic(self.source, self.valid, self.size, self.weight, self.sampling)
+        """[B, 1, H, W], the source interpolated; points are met more and more closely."""
+        if self.points is None:
+            return bicubic(self.source, self.valid, self.size, self.weight, self.sampling)
+        image = bicubic(self.source, self.valid, self.size)
+        for _ in range(CORRECTIONS):
+            left, known = self.points.gathered(self.cells, image)
+            image = image + bicubic(left, known, self.size)
+        (low, high), *_ = self.ranges()
+        return image.clamp(low, high) if len(self) == 1 else image
 
     def sample(self, initial: Tensor) -> Sample:
         """What models and methods see of it."""
@@ -75,6 +134,10 @@ class Problem:
 
         Coefficients that depend on a result would take the misfit of such a cell for an edge, and keep it.
         """
+        if self.points is not None and self.points.weight is not None:
+            soft = self.points.measured & torch.isfinite(self.points.weight)
+            held = torch.where(soft, values, self.points.values)
+            return replace(self, points=Points(held, self.points.measured))
         if self.weight is None:
             return self
         uncertain = self.valid & torch.isfinite(self.weight)
@@ -114,7 +177,10 @@ class Scaled:
             units.append(float(2.0 ** largest.log2().floor()) if largest > 0 else 1.0)
         zero, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
         source = torch.where(problem.valid, (problem.source - zero) / unit, 0)
-        return cls(replace(problem, source=source), zero, unit)
+        points = problem.points
+        if points is not None:
+            points = replace(points, values=torch.where(points.measured, (points.values - zero) / unit, 0))
+        return cls(replace(problem, source=source, points=points), zero, unit)
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[B, 1, H, W] in numbers near 1 to the source's unit."""

@@ -44,6 +44,7 @@ class Report:
     invalid_pixels: int  # in the result
     filled_pixels: int
     bounded_pixels: int  # that would have gone farther than "auto" allows, and were brought back
+    outliers: int = 0  # points that contradicted all their neighbours, of `complete` with `robust`
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
 

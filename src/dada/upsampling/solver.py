@@ -8,13 +8,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from dada.diffusion import Coefficients, Solution, equilibrium, iterate
+from dada.diffusion import Coefficients, Solution, down, equilibrium, iterate
 from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.loop import STEPS
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
-from dada.upsampling.problem import Problem
+from dada.sample.sampling import smoothed
+from dada.upsampling.problem import Points, Problem
 
+LOOSER = 10  # how much less exactly a small remainder is solved for than the image it is added to
 PART = 1000  # steps of the loop at a time
 
 SolverName = Literal["equilibrium", "iterate"]
@@ -54,15 +56,36 @@ class Solver:
 
     def solve(self, problem: Problem, c: Coefficients, initial: Tensor, adjust: Adjust) -> Solution:
         """Diffuse and adjust from an initial image [B, 1, H, W], as the sampling of the source asks for."""
+        if problem.points is not None:
+            return self._solve_points(problem, problem.points, c, initial, adjust)
 
         def run(source: Tensor, start: Tensor, coverage: Tensor | None, exactly: bool) -> Solution:
             given: dict[str, Any] = {"mask": problem.valid, "coverage": coverage}
             given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": problem.weight}
-            if self.name == "iterate":
-                return self._iterate(source, c, start, given)
-            return equilibrium(source, c, initial=start, tolerance=self.tolerance, warn=False, **given)
+            return self._run(source, c, start, given, LOOSER if exactly and coverage is not None else 1)
 
         return problem.sampling.solved(run, problem.source, problem.valid, initial)
+
+    def _solve_points(
+        self, problem: Problem, points: Points, c: Coefficients, initial: Tensor, adjust: Adjust
+    ) -> Solution:
+        """The same for single pixels; cells serve to smooth what lies between them."""
+
+        def run(source: Tensor, start: Tensor, exactly: bool) -> Solution:
+            given: dict[str, Any] = {"mask": points.measured}
+            given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": points.weight}
+            given |= {} if self.name == "iterate" else {"coarse": points.sparse}
+            return self._run(torch.where(points.measured, source, 0), c, start, given, LOOSER if exactly else 1)
+
+        def smooth(image: Tensor) -> Solution:
+            return self._run(down(image, problem.cells), c, image, {"adjust": "shift"}, 1)
+
+        return smoothed(run, smooth, lambda image: image, points.values, initial, problem.cells)
+
+    def _run(self, source: Tensor, c: Coefficients, start: Tensor, given: dict[str, Any], looser: float) -> Solution:
+        if self.name == "iterate":
+            return self._iterate(source, c, start, given)
+        return equilibrium(source, c, initial=start, tolerance=looser * self.tolerance, warn=False, **given)
 
     def _iterate(self, source: Tensor, c: Coefficients, initial: Tensor, given: dict[str, Any]) -> Solution:
         """Run the loop in parts: Python notices an interrupt between them."""
