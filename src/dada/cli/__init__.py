@@ -73,6 +73,7 @@ def _parse(arguments: list[str]) -> Any:
     """One of the commands, with its options."""
     import tyro
 
+    from dada.cli.align import Align
     from dada.cli.batch import Batch
     from dada.cli.benchmark import Benchmark
     from dada.cli.complete import Complete
@@ -93,6 +94,7 @@ def _parse(arguments: list[str]) -> Any:
             "upsample": Upsample,
             "batch": Batch,
             "complete": Complete,
+            "align": Align,
             "demo": Demo,
             "train": Train,
             "evaluate": Evaluate,

@@ -45,6 +45,8 @@ class Complete(FileOptions):
     """Also write the result as coloured points in metres."""
     intrinsics: Annotated[str | None, arg(metavar="FX,FY,CX,CY", help_behavior_hint="")] = None
     """Camera of the guide in its pixels, for the point cloud."""
+    without_flying: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Leave pixels that float between two surfaces out of the point cloud."""
     quiet: Annotated[bool, arg(aliases=["-q"], help_behavior_hint="")] = False
     """Print only errors."""
 
@@ -65,6 +67,7 @@ class Complete(FileOptions):
             report=self.report,
             point_cloud=self.point_cloud,
             intrinsics=self.intrinsics,
+            without_flying=self.without_flying,
             complete=True,
             robust=self.robust,
         )

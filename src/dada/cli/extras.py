@@ -26,7 +26,8 @@ def write_points(job: Job, inputs: Inputs, result: Result) -> int:
     assert inputs.storage.unit.per_metre is not None
     metres = np.where(result.valid, result.values, 0) / inputs.storage.unit.per_metre
     colours = _eight_bits(inputs.guide.values)
-    return write_point_cloud(job.point_cloud, metres, colours, parse_intrinsics(job.intrinsics), result.valid)
+    camera = parse_intrinsics(job.intrinsics)
+    return write_point_cloud(job.point_cloud, metres, colours, camera, result.valid, without_flying=job.without_flying)
 
 
 def _eight_bits(guide: np.ndarray) -> np.ndarray:

@@ -53,6 +53,21 @@ class FileOptions:
     guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
     """The same for the guide."""
 
+    depth_camera: Annotated[str | None, arg(metavar="FX,FY,CX,CY[,K1,...]|FILE", help_behavior_hint="")] = None
+    """Camera of the source where it is not the guide's: its depth is aligned to the guide, with occlusion."""
+    color_camera: Annotated[str | None, arg(metavar="FX,FY,CX,CY[,K1,...]|FILE", help_behavior_hint="")] = None
+    """Camera of the guide: numbers, JSON, or YAML of OpenCV or ROS."""
+    extrinsics: Annotated[str | None, arg(metavar="TX,TY,TZ|12 NUMBERS|FILE", help_behavior_hint="")] = None
+    """From the depth camera to the colour camera: rotation and translation in metres."""
+
+    @property
+    def aligned(self) -> bool:
+        """Whether the source is to be aligned to the guide."""
+        given = [self.depth_camera, self.color_camera, self.extrinsics]
+        if any(given) and not all(given):
+            raise InputError("aligning needs all three of --depth-camera, --color-camera and --extrinsics.")
+        return all(given)
+
     def shared(self) -> Options:
         """The options of a command that are declared here."""
         names = [field.name for field in fields(Options) if hasattr(self, field.name)]

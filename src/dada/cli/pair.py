@@ -49,6 +49,7 @@ class Job:
     report: Path | None = None
     point_cloud: Path | None = None
     intrinsics: str | None = None
+    without_flying: bool = False  # pixels that float between two surfaces are left out of the point cloud
     complete: bool = False  # the source holds single pixels of the guide's grid
     robust: bool = False  # of `complete`
 
@@ -162,8 +163,32 @@ def _read(job: Job, notes: list[str]) -> Inputs:
             f"{job.source}: a point cloud needs depth in a metric unit, and the unit of this file is raw. "
             "State it with --unit, such as mm."
         )
+    if job.options.aligned:
+        source = _aligned(job, source, guide, storage, notes)
     confidence = None if job.confidence is None else _read_confidence(job.confidence, notes)
     return Inputs(source, guide, storage, valid_pixels(source.values, storage.invalid), confidence)
+
+
+def _aligned(job: Job, source: Raster, guide: Raster, storage: Storage, notes: list[str]) -> Raster:
+    """The depth of another camera as points on the guide's grid, NaN elsewhere, in the unit of the source."""
+    from dada.io.cameras import read_camera, read_transform
+    from dada.upsampling.alignment import align
+
+    options, per_metre = job.options, storage.unit.per_metre
+    if per_metre is None or job.confidence is not None:
+        what = (
+            "the unit of its depth is raw: state it with --unit" if per_metre is None else "--confidence is given too"
+        )
+        raise InputError(f"{job.source}: it cannot be aligned, since {what}, or align it first with dada align.")
+    cameras = read_camera(options.depth_camera or ""), read_camera(options.color_camera or "")
+    valid = valid_pixels(source.values, storage.invalid)
+    metres = np.where(valid, source.values, 0) / per_metre
+    moved = align(metres, *cameras, read_transform(options.extrinsics or ""), guide.values.shape[:2], valid)
+    notes.append(
+        f"{job.source.name} was aligned to the guide: {len(moved.points)} points are seen, {moved.hidden} hidden by a "
+        f"nearer surface, {moved.outside} outside"
+    )
+    return dataclasses.replace(source, values=moved.image * per_metre, nodata=None, georeference=None)
 
 
 def _read_confidence(path: Path, notes: list[str]) -> np.ndarray:
@@ -183,7 +208,7 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
 
     options = job.options
     try:
-        if job.complete:
+        if job.complete or options.aligned:
             return complete(
                 inputs.source.values,
                 _guide_values(inputs.guide),
