@@ -176,7 +176,8 @@ class Scores:
     def scaled(self, factor: float) -> Scores:
         """The same errors in a unit that is 1 / factor as large: 0.1 turns millimetres into centimetres."""
         power = dict.fromkeys(asdict(self), 1) | {
-            "mse": 2, "consistency_mse": 2, "consistency_max_squared": 2, "mape": 0, "value_error": 0, "edge_error": 0, "flying_share": 0,
+            "mse": 2, "consistency_mse": 2, "consistency_max_squared": 2, "mape": 0, "value_error": 0, "edge_error": 0,
+            "flying_share": 0,
         }  # fmt: skip
         return Scores(**{name: value * factor ** power[name] for name, value in asdict(self).items()})
 

@@ -119,8 +119,8 @@ def details(report: Report) -> list[Table]:
         f"than {limits.value:.0%} of the true value; a jump lies where neighbours differ by more than {limits.jump:g} "
         f"standard deviations of the data set; edge error, share of pixels at a jump that are wrong by more than "
         f"{limits.edge:g} standard deviations; near: within {limits.reach} pixels; flying, share of pixels near a jump "
-        f"that lie between its two sides, farther than {limits.flying:.0%} of the jump from both. Consistency: mean squared and worst "
-        f"difference between the result brought down as the source was made, and the source. "
+        f"that lie between its two sides, farther than {limits.flying:.0%} of the jump from both. Consistency: mean "
+        f"squared and worst absolute difference between the result brought down as its source was, and the source. "
         f"{WEIGHT[report.protocol.rule]} {LOWER}"
     )
     tables = []

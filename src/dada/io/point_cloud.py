@@ -15,7 +15,7 @@ from dada.io.atomic import write_bytes_atomically
 REACH = 2  # pixels around one within which its two sides lie
 JUMP = 0.05  # of the nearer side
 BETWEEN = 0.2  # of the jump
-SUPPORT = 5  # neighbours at about the same depth that make a pixel part of a slope
+STEP = 0.3  # of the jump
 _POINT = np.dtype([("xyz", "<f4", 3), ("rgb", "u1", 3)])
 _HEADER = """ply
 format binary_little_endian 1.0
@@ -109,8 +109,8 @@ def flying_pixels(depth: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """Find pixels (H, W) bool that float between a near and a far surface.
 
     The two sides are the nearest and the farthest depth within `REACH` pixels. They form a jump if they differ by more
-    than `JUMP` of the nearer one. A pixel flies if it is farther than `BETWEEN` of the jump from both, and not
-    supported: fewer than `SUPPORT` of its eight neighbours are within a tenth of the jump.
+    than `JUMP` of the nearer one. A pixel flies if it is farther than `BETWEEN` of the jump from both, and the depth
+    rises or falls through it with a step of at least `STEP` of the jump: on a slope, the steps are smaller.
     """
     import cv2
 
@@ -118,15 +118,13 @@ def flying_pixels(depth: np.ndarray, valid: np.ndarray) -> np.ndarray:
     image = depth.astype(np.float32)
     far = cv2.dilate(np.where(valid, image, -np.inf).astype(np.float32), window)
     near = cv2.erode(np.where(valid, image, np.inf).astype(np.float32), window)
+    padded = np.pad(np.where(valid, image, np.nan), 1, constant_values=np.nan)
     with np.errstate(invalid="ignore"):
         jump = far - near
         between = (image - near > BETWEEN * jump) & (far - image > BETWEEN * jump)
-        found = valid & (jump > JUMP * near) & between
-        padded = np.pad(np.where(valid, image, np.nan), 1, constant_values=np.nan)
-        height, width = image.shape
-        support = np.zeros(image.shape, np.int64)
-        for down in range(3):
-            for across in range(3):
-                other = padded[down : down + height, across : across + width]
-                support += np.abs(other - image) < 0.1 * jump
-    return np.asarray(found & (support - 1 < SUPPORT))
+        through = np.zeros(image.shape, bool)
+        for before, after in ((padded[:-2, 1:-1], padded[2:, 1:-1]), (padded[1:-1, :-2], padded[1:-1, 2:])):
+            first, second = image - before, after - image
+            steep = np.maximum(np.abs(first), np.abs(second)) >= STEP * jump
+            through |= (first * second > 0) & steep
+        return np.asarray(valid & (jump > JUMP * near) & between & through)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.sample import MEAN, Sample, Sampling, bicubic
 
+SPARE = 3  # cells a side for each point, among which points are spread
 FAR = 96  # pixels from every point, from which on coarser grids pay
 CORRECTIONS = 3  # of the interpolation of points
 
@@ -43,6 +45,15 @@ class Points:
 
         empty = (~self.measured[:, 0]).cpu().numpy().astype("uint8")
         return any(bool((cv2.distanceTransform(image, cv2.DIST_L2, 3) > FAR).any()) for image in empty)
+
+    @cached_property
+    def small_cells(self) -> tuple[int, int] | None:
+        """Rows and columns of cells that mostly hold one point or none; None where points are dense or uncertain."""
+        height, width = self.values.shape[-2:]
+        side = int(math.sqrt(self.measured[:, 0].numel() / max(int(self.measured.sum()), 1)) / SPARE)
+        if side < 2 or self.weight is not None:
+            return None
+        return max(1, height // side), max(1, width // side)
 
     def gathered(self, cells: tuple[int, int], left: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Mean of the points in each cell [B, 1, h, w] (or of what an image leaves of them), and cells with any."""

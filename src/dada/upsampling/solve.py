@@ -105,11 +105,16 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return _solved(scaled.unscaled(start), solutions, adjust)
+    return _solved(scaled.unscaled(solver.met(now, _matching(now, c), start)), solutions, adjust)
+
+
+def _matching(problem: Problem, c: Coefficients) -> Coefficients:
+    """The coefficients in the source's precision."""
+    return Coefficients(*(part.to(problem.source.dtype) for part in c))
 
 
 def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, adjust: Adjust) -> Solution:
-    c = Coefficients(*(part.to(problem.source.dtype) for part in c))
+    c = _matching(problem, c)
     if problem.weight is not None:  # whatever a model's scale is, confidence means the same
         c = _flat_is_one(c)
     return solver.solve(problem, c, start, adjust)

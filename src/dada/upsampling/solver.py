@@ -69,18 +69,40 @@ class Solver:
     def _solve_points(
         self, problem: Problem, points: Points, c: Coefficients, initial: Tensor, adjust: Adjust
     ) -> Solution:
-        """The same for single pixels; cells serve to smooth what lies between them."""
+        """The same for single pixels; cells serve to smooth what lies between them.
+
+        Small cells with one point each are solved for faster than pixels; those with several keep only their mean,
+        until `met` brings each point to its value.
+        """
+        small = points.small_cells
 
         def run(source: Tensor, start: Tensor, exactly: bool) -> Solution:
-            given: dict[str, Any] = {"mask": points.measured}
+            if small is not None:
+                mean, known = replace(points, values=source).gathered(small)
+                given = self._of_points({"mask": known, "coverage": points.measured}, points)
+                given["adjust"] = "shift" if exactly else adjust
+                return self._run(mean, c, start, given, LOOSER if exactly else 1)
+            given = self._of_points({"mask": points.measured}, points)
             given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": points.weight}
-            given |= {} if self.name == "iterate" else {"coarse": points.sparse}
             return self._run(torch.where(points.measured, source, 0), c, start, given, LOOSER if exactly else 1)
 
         def smooth(image: Tensor) -> Solution:
             return self._run(down(image, problem.cells), c, image, {"adjust": "shift"}, 1)
 
         return smoothed(run, smooth, lambda image: image, points.values, initial, problem.cells)
+
+    def met(self, problem: Problem, c: Coefficients, values: Tensor) -> Tensor:
+        """An image [B, 1, H, W] with what it still leaves at points added as one more solution."""
+        points = problem.points
+        if points is None or points.small_cells is None:
+            return values
+        left = torch.where(points.measured, points.values - values, 0)
+        given = self._of_points({"mask": points.measured, "adjust": "shift"}, points)
+        return values + self._run(left, c, torch.zeros_like(left), given, LOOSER).values
+
+    def _of_points(self, given: dict[str, Any], points: Points) -> dict[str, Any]:
+        """What a solve is given, and for the equilibrium whether it needs coarser grids."""
+        return given if self.name == "iterate" else given | {"coarse": points.sparse}
 
     def _run(self, source: Tensor, c: Coefficients, start: Tensor, given: dict[str, Any], looser: float) -> Solution:
         if self.name == "iterate":
