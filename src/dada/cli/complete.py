@@ -86,10 +86,11 @@ class Complete(FileOptions):
             f"{self.sparse.name}, {points} measured pixels ({100 * points / (height * width):.2g} %) -> {output} "
             f"{width} x {height}, {storage.words}"
         ]
-        if outcome.misfit[0] is not None:
-            unit = f" {storage.label}" if storage.label else ""
-            lines.append(f"at the measured pixels it differs by at most {outcome.misfit[0]:.2g}{unit}")
         if self.robust:
             lines.append(f"{report.outliers} points contradict all their neighbours and weigh little")
+        if outcome.misfit[0] is not None:
+            unit = f" {storage.label}" if storage.label else ""
+            where = "the other measured pixels" if report.outliers else "the measured pixels"
+            lines.append(f"at {where} it differs by at most {outcome.misfit[0]:.2g}{unit}")
         lines.append(f"model {report.model}, adjust {report.adjust}, {outcome.seconds:.1f} s")
         return lines

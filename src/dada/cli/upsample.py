@@ -102,6 +102,8 @@ def summary(source: Path, output: Path, outcome: Outcome) -> list[str]:
     down, across = report.factors
     factor = f"x{across:.4g}" if round(across, 3) == round(down, 3) else f"x{across:.4g} across, x{down:.4g} down"
     lines = [f"{source.name} {w} x {h} -> {output} {W} x {H} ({factor}), {storage.words}"]
+    if (h, w) == (H, W) and report.sampling == "point":  # aligned
+        lines = [f"{source.name}, {h * w - report.invalid_cells} points on the grid of the guide -> {output} {W} x {H}"]
     unit = f" {storage.label}" if storage.label else ""
     if outcome.misfit[0] is not None:
         lines.append(

@@ -31,7 +31,7 @@ CENTRE = (0.5, 0.5)
 BACK_PROJECTIONS = 24  # solves of `bicubic` at most
 MISFIT = 1e-4  # of the source's range: how far the resized result may be from the source
 LEAST = 0.1  # of a positive cell: the least mean that it is given instead
-SMOOTHINGS = ((24, 6), (12, 4), (0, 2))  # of points, from cells of so many pixels a side on
+SMOOTHINGS = ((24, 6), (12, 4), (0, 1))  # of points, from cells of so many pixels a side on
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from dada.upsampling.solver import Solver, SolverName
 from dada.upsampling.source import ArrayLike, read_confidence, read_source
 
 NEIGHBOURS = 8  # points that an outlier must contradict, all of them
-CONTRADICTION = 6.0  # typical differences to the nearest neighbour in value that make a contradiction
-LEAST_CONTRADICTION = 0.02  # of the range of all points: less is none
+CONTRADICTION = 10.0  # typical differences to the nearest neighbour in value that make a contradiction
+LEAST_CONTRADICTION = 0.05  # of the range of all points: less is none
 OUTLIER = 0.05  # confidence that is left to an outlier
 MOST_CELL = 64  # pixels a side of the cells that models look at
 

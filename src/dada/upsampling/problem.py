@@ -53,6 +53,8 @@ class Points:
         side = int(math.sqrt(self.measured[:, 0].numel() / max(int(self.measured.sum()), 1)) / SPARE)
         if side < 2 or self.weight is not None:
             return None
+        whole = [n for n in (side, side + 1, side - 1) if n > 1 and height % n == 0 and width % n == 0]
+        side = whole[0] if whole else side  # blocks of one size are faster
         return max(1, height // side), max(1, width // side)
 
     def gathered(self, cells: tuple[int, int], left: Tensor | None = None) -> tuple[Tensor, Tensor]:
