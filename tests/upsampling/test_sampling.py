@@ -67,6 +67,13 @@ def test_a_slope_between_points_has_neither_peaks_nor_steps():
     assert np.abs(result - depth)[inner].max() < 0.25 * 0.02 * 8  # a quarter of the step from cell to cell
 
 
+def test_ratio_keeps_points_and_what_lies_between_them_positive():
+    source = np.full((8, 8), 0.01)
+    source[:, 4:] = 100.0
+    result = dada.upsample(source, np.zeros((64, 64), np.uint8), model="none", sampling="point", adjust="ratio")
+    assert result.values.min() > 0
+
+
 @pytest.mark.parametrize("kind", ["point", "bicubic"])
 def test_invalid_and_uncertain_cells_bind_nothing(scene, kind):
     depth, guide = scene

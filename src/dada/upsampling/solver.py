@@ -17,6 +17,7 @@ from dada.sample.sampling import smoothed
 from dada.upsampling.problem import Points, Problem
 
 LOOSER = 10  # how much less exactly a small remainder is solved for than the image it is added to
+LEAST = 0.1  # of the least point
 PART = 1000  # steps of the loop at a time
 
 SolverName = Literal["equilibrium", "iterate"]
@@ -57,14 +58,16 @@ class Solver:
     def solve(self, problem: Problem, c: Coefficients, initial: Tensor, adjust: Adjust) -> Solution:
         """Diffuse and adjust from an initial image [B, 1, H, W], as the sampling of the source asks for."""
         if problem.points is not None:
-            return self._solve_points(problem, problem.points, c, initial, adjust)
+            found = self._solve_points(problem, problem.points, c, initial, adjust)
+            return _positive(found, problem) if adjust == "ratio" else found
 
         def run(source: Tensor, start: Tensor, coverage: Tensor | None, exactly: bool) -> Solution:
             given: dict[str, Any] = {"mask": problem.valid, "coverage": coverage}
             given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": problem.weight}
             return self._run(source, c, start, given, LOOSER if exactly and coverage is not None else 1)
 
-        return problem.sampling.solved(run, problem.source, problem.valid, initial)
+        found = problem.sampling.solved(run, problem.source, problem.valid, initial)
+        return _positive(found, problem) if adjust == "ratio" and problem.sampling.kind == "point" else found
 
     def _solve_points(
         self, problem: Problem, points: Points, c: Coefficients, initial: Tensor, adjust: Adjust
@@ -117,3 +120,9 @@ class Solver:
             initial = part.values
         reason = [text.replace(f"{steps} steps", f"{self.steps} steps") for text in part.reason]
         return replace(part, iterations=torch.full_like(part.iterations, self.steps), reason=reason)
+
+
+def _positive(found: Solution, problem: Problem) -> Solution:
+    """Keep what lies between points above a share of the least of them: smoothing adds, and ratio promises to scale."""
+    least = found.values.new_tensor([low for low, _ in problem.ranges()])[:, None, None, None]
+    return replace(found, values=torch.maximum(found.values, LEAST * least))
