@@ -20,7 +20,6 @@ from ..system import total
 from . import grids, iteration, loop, outputs, smoothing, system
 
 BAND = 1 << 14  # least pixels of a band, which is what one task of a kernel works on
-ALL_MEASURED = {kind: np.ones((1, 1, 1), kind) for kind in (np.float32, np.float64)}
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
@@ -48,7 +47,8 @@ class CpuBackend:
         self.eps = float(np.finfo(self.kind).eps)
         self.shape = (len(self.cv), *self.blocks.target_size)
         self.layout = self.as_layout(self.blocks)
-        self.measured = ALL_MEASURED[self.kind]
+        self.measured = np.ones((1, 1, 1), self.kind)
+        self.partly = measurement.measured is not None
         if measurement.measured is not None:
             self.measured = measurement.measured.to(c.vertical.dtype).contiguous().numpy()
         self.last_active: Array | None = None
@@ -106,8 +106,16 @@ class CpuBackend:
 
     def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
         layout = self._only(level.layout, which)
-        self._call(system.weigh, self.cv, self.ch, y, at_y, self.measured, layout, level.wv, level.wh, level.g)
+        self._call(system.weigh, self.cv, self.ch, self._state(y, at_y), layout, level.wv, level.wh, level.g)
+        if self.partly:
+            level.g *= self.measured
         self._scale(level, used, self.eps, layout)
+
+    def _state(self, y: Array, at_y: Array) -> Array:
+        """y, and 1 for images that are not `at_y`."""
+        if at_y.any():
+            return y if at_y.all() else np.where(at_y[:, None, None], y, self.kind(1))
+        return np.ones_like(y)
 
     def _scale(self, level: Level, used: Array, share: float, layout: Layout) -> None:
         self._call(system.root, level.wv, level.wh, used, share, TINY, layout, level.sd)
@@ -128,15 +136,14 @@ class CpuBackend:
     def flow(self, y: Array, f: Array | None, active: Array) -> Array:
         """L y - f."""
         out = np.empty_like(y)
-        given = y, y if f is None else f, f is not None, self.cv, self.ch
-        self._call(system.flow, *given, self._only(self.layout, active), out)
-        return out
+        self._call(system.flow, y, self.cv, self.ch, self._only(self.layout, active), out)
+        return out if f is None else np.subtract(out, f, out=out)
 
     def right_hand_side(
         self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
     ) -> None:
         """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
-        given = y, at_y, a, mu, k, flow, sd, self.measured
+        given = self._state(y, at_y), a, mu, k, self.measured, flow, sd
         self._call(system.right_hand_side, *given, self._only(self.layout, which), r)
 
     # ---- values
@@ -144,12 +151,18 @@ class CpuBackend:
     def block_sums(self, a: Array, b: Array | None = None, active: Array | None = None) -> Array:
         """Sums of m a, or m a b, over each block, in float64."""
         out = np.zeros((len(a), *self.blocks.source_size))
-        given = a, a if b is None else b, b is not None, self.measured
-        self._call(outputs.block_sums, *given, self._only(self.layout, active), out)
+        if self.partly:
+            a = a * self.measured
+        self._call(outputs.block_sums, a, a if b is None else b, b is not None, self._only(self.layout, active), out)
         return out
 
     def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
-        self._call(outputs.change_blocks, y, change, ratio, self.measured, self._only(self.layout, active))
+        """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of each pixel's cell."""
+        layout = self._only(self.layout, active)
+        if self.partly:
+            self._call(iteration.add_constraint, y, self.measured * y if ratio else self.measured, change, layout)
+        else:
+            self._call(outputs.change_blocks, y, change, ratio, layout)
 
     def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
@@ -183,9 +196,11 @@ class CpuBackend:
 
     def plus_constraint(self, level: Level, values: Array, kappa: Array, active: Array, out: str = "") -> Array:
         """values + g kappa, in their place or in a field that is kept under a name."""
-        result = self._memory(level, out) if out else values
-        self._call(iteration.add_constraint, result, values, level.g, kappa, self._only(self.layout, active))
-        return result
+        if out:
+            kept = self._memory(level, out)
+            kept[:], values = values, kept
+        self._call(iteration.add_constraint, values, level.g, kappa, self._only(self.layout, active))
+        return values
 
     def move(self, x: Array, p: Array, alpha: Array) -> None:
         """x += alpha p."""

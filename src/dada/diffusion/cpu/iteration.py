@@ -73,7 +73,7 @@ def multiply(p, wv, wh, layout, q, products):
             above, here, below = p[n, max(i - 1, 0)], p[n, i], p[n, min(i + 1, H - 1)]
             up, down, side, out = wv[n, i], wv[n, i + 1], wh[n, i], q[n, i]
             part = p.dtype.type(0)
-            for j in range(1, W - 1):
+            for j in range(1, W - 1):  # `neighbours` in place, which spares a pass over the row
                 flow = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
                 out[j] = here[j] - flow
                 part += here[j] * (here[j] - flow)
@@ -87,15 +87,15 @@ def multiply(p, wv, wh, layout, q, products):
 
 
 @kernel
-def add_constraint(out, source, g, kappa, layout):
-    """out = source + g kappa, with kappa [N, h, w] of the cell that holds the pixel; the two fields may be one."""
+def add_constraint(values, g, kappa, layout):
+    """values += g kappa, with kappa [N, h, w] of the cell that holds the pixel."""
     rows, cols, tasks = layout
-    W = out.shape[2]
+    W = values.shape[2]
     for task in prange(tasks.shape[0]):
         n, _, first, last = tasks[task]
-        line = np.empty(W, out.dtype)
+        line = np.empty(W, values.dtype)
         for block in range(first, last):
             expand(kappa[n, block], cols, line)
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
-                    out[n, i, j] = source[n, i, j] + g[n, i, j] * line[j]
+                    values[n, i, j] += g[n, i, j] * line[j]
