@@ -8,7 +8,7 @@ the least time of each counts, and what is printed is both times and new / old. 
 
 crops     `equilibrium` on one thread, 256 x 256: the reference vectors `dada_free_*_xS.npz` of --vectors, else the
           embedded scene; `ratio` and `shift`, forward, and forward with the gradient
-scenes    the same, forward, on all cores, for the full-size scenes in --scenes (folders with rgb.png and disp1_filled.png)
+scenes    the same, forward, on all cores, for the full-size scenes in --scenes (rgb.png, disp1_filled.png)
 embedded  the same for the embedded scene at 2048 x 2048
 upsample  `dada.upsample` from arrays: `none` at 256 x 256 for every factor, on the middle of each scene in --scenes
           and on the embedded scene; the default at x8 for three sizes of the embedded scene

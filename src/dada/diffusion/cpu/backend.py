@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dada.compiling import Kernel, Variant, several_threads
+from dada.compiling import Kernel, in_threads, threads_for
 
 from .. import multigrid
 from ..blocks import Blocks
@@ -36,6 +36,14 @@ def layout_of(blocks: Blocks, images: int) -> Layout:
     return blocks.rows, blocks.cols, np.array(tasks)
 
 
+def shares(layout: Layout, threads: int) -> list[Layout]:
+    """The layout in parts, one for each thread."""
+    rows, cols, tasks = layout
+    if threads == 1 or len(tasks) == 1:
+        return [layout]
+    return [(rows, cols, part) for part in np.array_split(tasks, min(threads, len(tasks)))]
+
+
 class CpuBackend:
     """Operators for N images of one size; see `System` for what they are used for."""
 
@@ -54,10 +62,10 @@ class CpuBackend:
         self.last_active: Array | None = None
         self.all_active = True
         self.of_bands = np.zeros((len(self.cv), self.layout[2][-1, 1] + 1))  # a number for each band of each image
-        self.variant = Variant(self.kind, several_threads(int(np.prod(self.shape))))
+        self.threads = threads_for(int(np.prod(self.shape)))
 
-    def _call(self, kernel: Kernel, *arguments: Any) -> None:
-        kernel[self.variant](*arguments)
+    def _call(self, kernel: Kernel, layout: Layout, *arguments: Any) -> None:
+        in_threads(kernel[self.kind], shares(layout, self.threads), *arguments)
 
     def _only(self, layout: Layout, active: Array | None) -> Layout:
         """The layout with the tasks of active images."""
@@ -106,7 +114,7 @@ class CpuBackend:
 
     def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
         layout = self._only(level.layout, which)
-        self._call(system.weigh, self.cv, self.ch, self._state(y, at_y), layout, level.wv, level.wh, level.g)
+        self._call(system.weigh, layout, self.cv, self.ch, self._state(y, at_y), level.wv, level.wh, level.g)
         if self.partly:
             level.g *= self.measured
         self._scale(level, used, self.eps, layout)
@@ -118,13 +126,13 @@ class CpuBackend:
         return np.ones_like(y)
 
     def _scale(self, level: Level, used: Array, share: float, layout: Layout) -> None:
-        self._call(system.root, level.wv, level.wh, used, share, TINY, layout, level.sd)
-        self._call(system.scale, level.wv, level.wh, level.g, level.sd, layout, level.squares)
+        self._call(system.root, layout, level.wv, level.wh, used, share, TINY, level.sd)
+        self._call(system.scale, layout, level.wv, level.wh, level.g, level.sd, level.squares)
 
     def coarsen(self, fine: Level, coarse: Level, which: Array) -> None:
         """Fill a grid within blocks: groups of pixels of the finer one become one pixel each."""
         groups = self._only(fine.groups, which)
-        self._call(grids.gather, fine.wv, fine.wh, fine.g, fine.sd, groups, coarse.wv, coarse.wh, coarse.g)
+        self._call(grids.gather, groups, fine.wv, fine.wh, fine.g, fine.sd, coarse.wv, coarse.wh, coarse.g)
         self._scale(coarse, coarse.squares > -1, 0.0, self._only(coarse.layout, which))
 
     def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
@@ -136,7 +144,7 @@ class CpuBackend:
     def flow(self, y: Array, f: Array | None, active: Array) -> Array:
         """L y - f."""
         out = np.empty_like(y)
-        self._call(system.flow, y, self.cv, self.ch, self._only(self.layout, active), out)
+        self._call(system.flow, self._only(self.layout, active), y, self.cv, self.ch, out)
         return out if f is None else np.subtract(out, f, out=out)
 
     def right_hand_side(
@@ -144,7 +152,7 @@ class CpuBackend:
     ) -> None:
         """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
         given = self._state(y, at_y), a, mu, k, self.measured, flow, sd
-        self._call(system.right_hand_side, *given, self._only(self.layout, which), r)
+        self._call(system.right_hand_side, self._only(self.layout, which), *given, r)
 
     # ---- values
 
@@ -153,20 +161,20 @@ class CpuBackend:
         out = np.zeros((len(a), *self.blocks.source_size))
         if self.partly:
             a = a * self.measured
-        self._call(outputs.block_sums, a, a if b is None else b, b is not None, self._only(self.layout, active), out)
+        self._call(outputs.block_sums, self._only(self.layout, active), a, a if b is None else b, b is not None, out)
         return out
 
     def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
         """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of each pixel's cell."""
         layout = self._only(self.layout, active)
         if self.partly:
-            self._call(iteration.add_constraint, y, self.measured * y if ratio else self.measured, change, layout)
+            self._call(iteration.add_constraint, layout, y, self.measured * y if ratio else self.measured, change)
         else:
-            self._call(outputs.change_blocks, y, change, ratio, layout)
+            self._call(outputs.change_blocks, layout, y, change, ratio)
 
     def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
-        self._call(outputs.update, y, x, sd, relative, self._only(self.layout, active), self.of_bands)
+        self._call(outputs.update, self._only(self.layout, active), y, x, sd, relative, self.of_bands)
         return self.of_bands.max(1)
 
     def nearest_energy(self, cells: Array) -> Array:
@@ -182,16 +190,16 @@ class CpuBackend:
     def step(self, r: Array, q: Array, level: Level, alpha: Array, inverse: Array, active: Array) -> Pair:
         """r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
         sums, layout = self._memory(level, "last"), self._only(self.layout, active)
-        self._call(iteration.step, r, q, level.g, alpha, inverse, layout, sums, self.of_bands)
+        self._call(iteration.step, layout, r, q, level.g, alpha, inverse, sums, self.of_bands)
         return sums, np.add.reduce(self.of_bands, 1)
 
     def turn(self, x: Array, p: Array, z: Array, alpha: Array, beta: Array, active: Array) -> None:
         """x += alpha p, then p = z + beta p."""
-        self._call(iteration.turn, x, p, z, alpha, beta, self._only(self.layout, active))
+        self._call(iteration.turn, self._only(self.layout, active), x, p, z, alpha, beta)
 
     def multiply(self, level: Level, p: Array, q: Array, active: Array) -> Array:
         """q = K p; return p'q."""
-        self._call(iteration.multiply, p, level.wv, level.wh, self._only(self.layout, active), q, self.of_bands)
+        self._call(iteration.multiply, self._only(self.layout, active), p, level.wv, level.wh, q, self.of_bands)
         return np.add.reduce(self.of_bands, 1)
 
     def plus_constraint(self, level: Level, values: Array, kappa: Array, active: Array, out: str = "") -> Array:
@@ -199,7 +207,7 @@ class CpuBackend:
         if out:
             kept = self._memory(level, out)
             kept[:], values = values, kept
-        self._call(iteration.add_constraint, values, level.g, kappa, self._only(self.layout, active))
+        self._call(iteration.add_constraint, self._only(self.layout, active), values, level.g, kappa)
         return values
 
     def move(self, x: Array, p: Array, alpha: Array) -> None:
@@ -210,22 +218,22 @@ class CpuBackend:
 
     def smooth_from_zero(self, level: Level, r: Array, active: Array) -> Pair:
         z, kappa = self._memory(level, "z"), self._memory(level, "kappa")
-        self._call(smoothing.smooth_from_zero, r, level.g, level.inverse, self._only(level.layout, active), z, kappa)
+        self._call(smoothing.smooth_from_zero, self._only(level.layout, active), r, level.g, level.inverse, z, kappa)
         return z, kappa
 
     def restrict(self, level: Level, coarse: Level, r: Array, z: Array, active: Array) -> Array:
         out, groups = self._memory(coarse, "r"), self._only(level.groups, active)
-        self._call(smoothing.restrict, r, z, level.wv, level.wh, level.sd, coarse.sd, groups, out)
+        self._call(smoothing.restrict, groups, r, z, level.wv, level.wh, level.sd, coarse.sd, out)
         return out
 
     def prolong(self, level: Level, coarse: Level, z: Array, correction: Array, factor: float, active: Array) -> None:
         groups = self._only(level.groups, active)
-        self._call(smoothing.prolong, z, level.sd, correction, coarse.sd, factor, groups)
+        self._call(smoothing.prolong, groups, z, level.sd, correction, coarse.sd, factor)
 
     def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
         out, last = self._memory(level, "out"), self._memory(level, "last")
-        given = r, z, level.g, kappa, level.inverse, level.wv, level.wh, self._only(level.layout, active)
-        self._call(smoothing.smooth, *given, out, last, self.of_bands)
+        given = r, z, level.g, kappa, level.inverse, level.wv, level.wh
+        self._call(smoothing.smooth, self._only(level.layout, active), *given, out, last, self.of_bands)
         return out, last, self.of_bands
 
     def unscaled(self, level: Level, z: Array) -> Array:
@@ -243,6 +251,8 @@ def run_loop(
     measured = y.new_ones(1, 1, 1) if measurement.measured is None else measurement.measured
     given = (v.detach().to(y.dtype).contiguous().numpy() for v in (wv, wh, measurement.source, pull, share, measured))
     both = np.array(y.detach().numpy(), order="C"), np.empty(y.shape, y.numpy().dtype)
-    variant = Variant(both[0].dtype.type, len(y) > 1 and several_threads(y.numel()))
-    loop.loop[variant](*both, *given, adjust == "ratio", epsilon, layout_of(measurement.blocks, 1), steps)
+    rows, cols, _ = layout_of(measurement.blocks, 1)
+    images = rows, cols, np.arange(len(y))[:, None]  # a task for each image
+    kernel, parts = loop.loop[both[0].dtype.type], shares(images, threads_for(y.numel()))
+    in_threads(kernel, parts, *both, *given, adjust == "ratio", epsilon, steps)
     return torch.from_numpy(both[steps % 2])

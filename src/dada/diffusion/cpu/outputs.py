@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -11,11 +10,11 @@ from .rows import expand, reduce
 
 
 @kernel
-def block_sums(a, b, product, layout, out):
+def block_sums(layout, a, b, product, out):
     """Sums of a, or of a b for a `product`, over each block, in float64."""
     rows, cols, tasks = layout
     W = a.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         total = np.empty(W)
         for block in range(first, last):
@@ -31,11 +30,11 @@ def block_sums(a, b, product, layout, out):
 
 
 @kernel
-def change_blocks(y, change, ratio, layout):
+def change_blocks(layout, y, change, ratio):
     """Eq. 3: y += y change (`ratio`) or y += change (`shift`), with the change of the cell that holds the pixel."""
     rows, cols, tasks = layout
     W = y.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, y.dtype)
         for block in range(first, last):
@@ -50,14 +49,14 @@ def change_blocks(y, change, ratio, layout):
 
 
 @kernel
-def update(y, x, sd, relative, layout, largest):
+def update(layout, y, x, sd, relative, largest):
     """y *= 1 + u with u = x / sd, or x / (sd y) unless `relative` [N]; largest [N, bands] receives max |u|.
 
     Below -1/2 the factor goes on as -1 / (4 u), with the same value and slope, so that y stays positive.
     """
     rows, _, tasks = layout
     W = y.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         one, half, quarter, tiny = y.dtype.type(1), y.dtype.type(0.5), y.dtype.type(0.25), y.dtype.type(1e-30)
         most = y.dtype.type(0)

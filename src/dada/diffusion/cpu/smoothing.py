@@ -6,7 +6,6 @@ The smoother is one damped Jacobi step under the constraint, z + OMEGA (r - K z 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -15,11 +14,11 @@ from .rows import expand, neighbours, reduce
 
 
 @kernel
-def smooth_from_zero(r, g, inverse, layout, z, kappa):
+def smooth_from_zero(layout, r, g, inverse, z, kappa):
     """z = OMEGA (r - g kappa), with kappa = (block sums of g r) inverse; kappa receives OMEGA times that."""
     rows, cols, tasks = layout
     W = r.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, r.dtype)
         damping = r.dtype.type(OMEGA)
@@ -39,14 +38,14 @@ def smooth_from_zero(r, g, inverse, layout, z, kappa):
 
 
 @kernel
-def restrict(r, z, wv, wh, sd, sd_c, layout, r_c):
+def restrict(layout, r, z, wv, wh, sd, sd_c, r_c):
     """What `smooth_from_zero` leaves of the residual, summed over groups of pixels for the coarser grid.
 
     r - g kappa - K z is (1 - OMEGA) r + (sum of w z over the neighbours). The layout is that of the groups.
     """
     prow, pcol, tasks = layout
     W = r.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         rest = r.dtype.type(1 - OMEGA)
         line, flow = np.empty(W, r.dtype), np.empty(W, r.dtype)
@@ -63,11 +62,11 @@ def restrict(r, z, wv, wh, sd, sd_c, layout, r_c):
 
 
 @kernel
-def prolong(z, sd, z_c, sd_c, enlargement, layout):
+def prolong(layout, z, sd, z_c, sd_c, enlargement):
     """z += sd (enlargement z_c / sd_c), copied from each coarse pixel to its group."""
     prow, pcol, tasks = layout
     W = z.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, z.dtype)
         coarse = np.empty(pcol.shape[0] - 1)
@@ -82,14 +81,14 @@ def prolong(z, sd, z_c, sd_c, enlargement, layout):
 
 
 @kernel
-def smooth(r, z, g, kappa, inverse, wv, wh, layout, out, added, products):
+def smooth(layout, r, z, g, kappa, inverse, wv, wh, out, added, products):
     """out = z + OMEGA (r - g kappa - K z - g kappa'), a smoothing step from z.
 
     `added` receives OMEGA kappa', the multiplier that it adds, and products [N, bands] r'out.
     """
     rows, cols, tasks = layout
     W = r.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         damping = r.dtype.type(OMEGA)
         push, total, left = np.empty(W, r.dtype), np.empty(W, r.dtype), np.empty(W, r.dtype)

@@ -10,7 +10,6 @@ wh [N, H, W + 1].
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -18,11 +17,11 @@ from .rows import expand, reduce
 
 
 @kernel
-def weigh(cv, ch, y, layout, wv, wh, g):
+def weigh(layout, cv, ch, y, wv, wh, g):
     """Unscaled weights and constraint: w = c y_p y_n and g = y^2."""
     rows, _, tasks = layout
     W = g.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         for i in range(rows[first], rows[last]):
             here = y[n, i]
@@ -35,7 +34,7 @@ def weigh(cv, ch, y, layout, wv, wh, g):
 
 
 @kernel
-def root(wv, wh, used, share, tiny, layout, sd):
+def root(layout, wv, wh, used, share, tiny, sd):
     """Square root of the diagonal, sd = sqrt(sum of the weights at a pixel), kept away from zero.
 
     In a block of a measured cell (`used`) no diagonal stays below `share` of the largest: a pixel with hardly any edge
@@ -43,7 +42,7 @@ def root(wv, wh, used, share, tiny, layout, sd):
     """
     rows, cols, tasks = layout
     W = sd.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, sd.dtype)
         least = np.empty(cols.shape[0] - 1)
@@ -66,11 +65,11 @@ def root(wv, wh, used, share, tiny, layout, sd):
 
 
 @kernel
-def scale(wv, wh, g, sd, layout, squares):
+def scale(layout, wv, wh, g, sd, squares):
     """Scale the system to a unit diagonal: w / (sd_p sd_n), g / sd; squares [N, h, w] receives the sums of g^2."""
     rows, cols, tasks = layout
     W = sd.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         total = np.empty(W, sd.dtype)
         for block in range(first, last):
@@ -89,11 +88,11 @@ def scale(wv, wh, g, sd, layout, squares):
 
 
 @kernel
-def flow(y, cv, ch, layout, out):
+def flow(layout, y, cv, ch, out):
     """L y, the flow out of each pixel, sum of c (y_p - y_n)."""
     rows, _, tasks = layout
     _, H, W = y.shape
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         for i in range(rows[first], rows[last]):
             here, side, line = y[n, i], ch[n, i], out[n, i]
@@ -109,12 +108,12 @@ def flow(y, cv, ch, layout, out):
 
 
 @kernel
-def right_hand_side(y, a, mu, k, measured, flow, sd, layout, r):
+def right_hand_side(layout, y, a, mu, k, measured, flow, sd, r):
     """r = y (m (mu a - k) - flow) / sd."""
     rows, cols, tasks = layout
     W = r.shape[2]
     partly = measured.size == r.size
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         slope, offset = np.empty(W, r.dtype), np.empty(W, r.dtype)
         for block in range(first, last):
