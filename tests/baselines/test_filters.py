@@ -33,6 +33,7 @@ OURS = [
     StaticDynamic(measured="block"),
     QUICK,
     LgrFree(),
+    LgrFree(solver="equilibrium"),
     DadaFree(),
 ]
 OPENCV = [JointBilateral(), FastGlobalSmoother(), OpencvGuidedFilter()]
@@ -45,7 +46,8 @@ SIZES = {
 
 
 def name(method: Method) -> str:
-    return f"{method.name}-{method.measured}" if isinstance(method, StaticDynamic) else method.name
+    variant = getattr(method, "measured", None) or getattr(method, "solver", None)
+    return f"{method.name}-{variant}" if variant else method.name
 
 
 @pytest.fixture(params=OURS + OPENCV, ids=name)
@@ -73,6 +75,8 @@ class TestEveryMethod:
         torch.testing.assert_close(method(sample), method(other), rtol=0, atol=0)
 
     def test_an_image_does_not_depend_on_its_batch(self, method):
+        if method == LgrFree():
+            pytest.skip("its authors solve a batch as one system, see test_lgr.py")
         sample = scene(batch=3, holes=0.2)
         torch.testing.assert_close(method(sample)[1:2], method(sample[1]), rtol=0, atol=1e-5)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from dada.baselines.caffe import read_caffemodel
 from dada.baselines.dkn import Dkn
@@ -22,6 +21,8 @@ from dada.baselines.pmba import Pmba
 from dada.errors import InputError
 from dada.models.registry import load_method, network_class
 from dada.sample import Method, Sample, make_sample
+
+from ..oracle.vectors import filled
 
 FACTOR = 4
 SMALL = {
@@ -260,7 +261,7 @@ class TestAuthors:
         ],
     )
     def test_filled_weights_give_their_numbers(self, oracle, name, network):
-        state = filled(oracle / f"{name}.json")
+        state = filled(json.loads((oracle / f"{name}.json").read_text())["state"])
         loaded = network.of_state(state, network.config_of(state, oracle), oracle)
         assert list(loaded.state_dict()) == list(state)
         assert error(loaded, oracle / f"{name}.npz") < 1e-5
@@ -286,26 +287,6 @@ class TestAuthors:
         path.write_bytes(data.replace(b"conv2a-x4", b"conv9z-x4"))
         with pytest.raises(InputError, match="no layer conv2a-x4"):
             Msg.load(path)
-
-
-def filled(path: Path) -> dict[str, Tensor]:
-    """Weights by the rule of the vectors: from random numbers seeded by the place of the key."""
-    state = {}
-    for place, (key, shape) in enumerate(json.loads(path.read_text())["state"]):
-        if key.endswith("num_batches_tracked"):
-            state[key] = torch.zeros((), dtype=torch.int64)
-            continue
-        v = np.random.RandomState(place).standard_normal(int(np.prod(shape))).reshape(shape)
-        if key.endswith("running_var"):
-            v = 1 + 0.1 * abs(v)
-        elif v.size == 1:
-            v = np.full(shape, 0.25)
-        elif v.ndim == 1:
-            v = 1 + 0.1 * v if key.endswith("weight") else 0.1 * v
-        else:
-            v = v / np.sqrt(v[0].size)
-        state[key] = torch.from_numpy(v.astype(np.float32))
-    return state
 
 
 def error(network: Learned, path: Path) -> float:

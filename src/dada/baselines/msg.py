@@ -113,7 +113,7 @@ class Msg(Learned):
             raise InputError(
                 f"weights {file}: {levels} levels of upsampling; MSG-Net has 1 to 4. Name one of its files."
             )
-        state = _state_of(layers, 2**levels, file)
+        state = state_of(layers, 2**levels, file)
         return cls.of_state(state, {"factor": 2**levels}, file)
 
     @classmethod
@@ -171,7 +171,7 @@ def caffe_names(factor: int) -> Iterator[tuple[str, str, str]]:
     yield f"conv{levels + 2}", "", "residual"
 
 
-def _state_of(layers: dict[str, CaffeLayer], factor: int, path: Path) -> State:
+def state_of(layers: dict[str, CaffeLayer], factor: int, path: Path) -> State:
     """Our state dict of the authors' layers."""
     state = {}
     for convolution, prelu, key in caffe_names(factor):

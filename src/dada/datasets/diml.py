@@ -10,8 +10,9 @@ from dada.datasets.crops import resize_guide, resize_target
 from dada.datasets.files import find_root, read_guide, read_target
 from dada.datasets.pair import DEPTH, Pair, Split, check_index, check_split
 from dada.errors import InputError
+from dada.sample.data_unit import DIML
 
-UNIT = 1154.29
+UNIT = DIML.deviation
 """Standard deviation of the depths, in mm (PROTOCOL P1)."""
 
 SIZE = (756, 1344)  # rows, columns
