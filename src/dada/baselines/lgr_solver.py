@@ -31,7 +31,7 @@ def solve(source: Tensor, mask: Tensor, edges: Coefficients) -> tuple[Tensor, in
         mask: [B, 1, h, w] bool, valid cells.
         edges: affinities of the H x W target grid.
     """
-    x, iterations = _Solve.apply(source[:, 0].float(), mask[:, 0], *(edge.float() for edge in edges))
+    x, iterations = _Solve.apply(source[:, 0].float(), mask[:, 0], *(edge.float() for edge in edges))  # type: ignore[no-untyped-call]
     return x[:, None], iterations
 
 
