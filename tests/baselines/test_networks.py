@@ -219,6 +219,40 @@ def test_networks_for_one_factor_refuse_another(key):
         small(key)(scene(32, 32, factor=8))
 
 
+class TestMsgAtX32:
+    """The paper's tables have it; there is no published network."""
+
+    def test_it_has_one_level_more_than_that_for_x16(self):
+        with torch.device("meta"):
+            counts = {
+                factor: sum(parameter.numel() for parameter in Msg(factor).parameters()) for factor in (4, 8, 16, 32)
+            }
+        assert counts == {4: 326_404, 8: 454_660, 16: 582_916, 32: 711_172}
+
+    def test_it_is_a_network_like_the_others(self, tmp_path):
+        sample = scene(64, 96, factor=32, holes=True)
+        torch.manual_seed(0)
+        network = Msg(32).eval()
+        torch.nn.init.normal_(network.residual.weight, std=0.05)
+        with torch.inference_mode():
+            result = network(sample)
+            assert result.shape == sample.initial.shape
+            assert bool(result.isfinite().all())
+            network.save(tmp_path / "net.safetensors")
+            torch.save(network.state_dict(), tmp_path / "net.pt")
+            for file in ("net.safetensors", "net.pt"):
+                loaded = load_method(f"msg:{tmp_path / file}")
+                assert loaded.config == {"factor": 32}
+                assert torch.equal(loaded(sample), result)
+
+    def test_the_guide_reaches_every_level(self):
+        torch.manual_seed(0)
+        network, sample = Msg(32), scene(64, 64, factor=32)
+        torch.nn.init.normal_(network.residual.weight, std=0.05)
+        (network(sample) - sample.target).abs().mean().backward()
+        assert all(float(step.conv.weight.grad.abs().sum()) > 0 for step in network.guide)
+
+
 def test_code_in_a_torch_file_is_never_run(tmp_path):
     class Payload:
         def __reduce__(self):
