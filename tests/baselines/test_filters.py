@@ -285,6 +285,15 @@ class TestDadaFree:
         misfit = (down(DadaFree()(sample), (6, 8)) - sample.source)[sample.source_mask]
         assert misfit.abs().max() < 1e-5
 
+    def test_the_released_loop_lifts_a_batch_together(self):
+        high, low = scene(offset=0.2), scene(offset=-0.05)
+        lifted = replace(high, source=high.source + 0.1, initial=high.initial + 0.1)
+        assert high.source.min() > 0.1 >= low.source.min()
+        loop = DadaFree(method="iterate", steps=100)
+        both = loop(Sample.batch([high, low]))
+        torch.testing.assert_close(both[:1], loop(lifted) - 0.1, rtol=0, atol=1e-6)
+        assert (both[:1] - loop(high)).abs().max() > 1e-4
+
     def test_values_below_zero_are_adjusted_by_addition(self):
         low, high = scene(offset=-0.5), scene(offset=2.0)
         both = DadaFree()(Sample.batch([low, high]))

@@ -58,7 +58,7 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Entry:
             f"({', '.join(f'{n}:FILE' for n in NETWORKS)}), nor a model. {error}"
         ) from None
     weights = not named and (path.suffix in WEIGHTS or path.is_dir())
-    if isinstance(method, Model) and not named and not (weights and _by_protocol(method)):
+    if isinstance(method, Model) and not named and not _by_protocol(method):
         method = Diffusion(method)
     if weights:
         name, label = "dada", f"dada:{Path(text).name}"
