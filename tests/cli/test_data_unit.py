@@ -158,10 +158,12 @@ def test_a_network_without_settings_refuses_them(tmp_path):
         load_model(f"fdsr:{tmp_path / 'fdsr.safetensors'}?unit=nyuv2")
 
 
-def test_the_unit_does_not_change_a_model_that_takes_any(files):
+@pytest.mark.parametrize("model", ["none", "lgr-free"])
+def test_the_unit_does_not_change_a_model_that_takes_any(files, model):
     source, guide = read_image(files[0]).values, read_image(files[1], role="guide").values
-    plain, stated = (upsample(source, guide, model="none", unit=unit).values for unit in (None, "mm"))
-    np.testing.assert_array_equal(plain, stated)
+    plain = upsample(source, guide, model=model).values
+    for unit in ("mm", 1000 / 1122.7):
+        np.testing.assert_array_equal(plain, upsample(source, guide, model=model, unit=unit).values)
     with pytest.raises(InputError, match="unit 'furlong' is unknown"):
         upsample(source, guide, unit="furlong")
 

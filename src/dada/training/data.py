@@ -61,11 +61,10 @@ class Batches(Dataset[Sample]):
     @property
     def unit(self) -> DataUnit | None:
         """That of all samples; None where they have no length or differ, as crops do that are scaled by themselves."""
-        found = {
-            (o.dataset.unit, o.dataset.quantity, o.entry.own_unit or o.entry.power != (1, 1)) for o in self._origins
-        }
-        (deviation, quantity, changed), *others = found
-        return None if others or changed or quantity != DEPTH else with_mean(deviation)
+        if any(o.entry.own_unit or o.entry.power != (1, 1) or o.dataset.quantity != DEPTH for o in self._origins):
+            return None
+        deviation, *others = {o.dataset.unit for o in self._origins}
+        return None if others else with_mean(deviation)
 
     def factor(self, step: int) -> int:
         """Upsampling factor of a step, the same in all processes."""

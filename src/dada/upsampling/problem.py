@@ -121,7 +121,7 @@ class Scaled:
             units.append(float(2.0 ** largest.log2().floor()) if largest > 0 else 1.0)
         zero, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
         source = torch.where(problem.valid, (problem.source - zero) / unit, 0)
-        return cls(replace(problem, source=source), zero, unit)
+        return cls(replace(problem, source=source, unit=None), zero, unit)
 
     @classmethod
     def of_data_set(cls, problem: Problem, wanted: DataUnit, lift: float = 0.0) -> Scaled:
