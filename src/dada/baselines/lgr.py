@@ -3,9 +3,9 @@
 The target minimises  |down(x) - s|^2 + x'Lx  over the valid cells. L is the Laplacian of affinities between
 neighbours, from learned features or, in the learning-free variant, from the colours and the bicubic source themselves.
 
-There are two solvers. "authors" is theirs (`lgr_solver.py`), which the published numbers were made with. "equilibrium"
-is ours, which comes closer to the minimum: the energy is that of our `shift` equilibrium with a soft constraint of
-weight 1 in every cell, 1/2 x'Lx + 1/2 sum w (down(x) - s)^2, twice.
+There are two solvers. "authors" is that of their released code (`lgr_solver.py`). "equilibrium" is ours, which comes
+closer to the minimum: the energy is that of our `shift` equilibrium with a soft constraint of weight 1 in every cell,
+1/2 x'Lx + 1/2 sum w (down(x) - s)^2, twice.
 """
 
 from __future__ import annotations
