@@ -13,6 +13,7 @@ from torch.nn.functional import avg_pool2d, interpolate
 from dada import InputError, load_model, upsample
 from dada.baselines.lgr import Lgr
 from dada.diffusion import coefficients, iterate
+from dada.evaluation.methods import resolve
 from dada.features.backbones import import_smp
 from dada.features.standardising import standardise
 from dada.io import read_image, write_image
@@ -130,6 +131,18 @@ def test_our_weights_carry_their_unit(tmp_path, files, recwarn):
     with pytest.warns(UpsampleWarning, match="unit of the source is not stated"):
         other = upsample(source, guide, model=read, fill=True)
     assert np.abs(other.values - expected).max() > 1e-3 * expected.max()
+
+
+@pytest.mark.parametrize("file", ["net.safetensors", "folder"])
+def test_the_bench_gives_them_the_unit_of_the_data_as_the_paper_does(tmp_path, files, file):
+    network = DADA(DadaConfig(features=8)).eval()
+    save(network, tmp_path / "net.safetensors")
+    network.save_pretrained(tmp_path / "folder")
+    entry = resolve(f"{tmp_path / file}?unit=nyuv2")
+    assert (entry.name, entry.label) == ("dada", f"dada:{file}?unit=nyuv2")
+    sample = sample_of(files, 1122.7)
+    with torch.no_grad():
+        assert torch.equal(entry.method(sample), network(sample))
 
 
 def test_lgr_works_in_the_unit_and_about_the_mean_of_its_data_set(tmp_path, files):
