@@ -53,6 +53,14 @@ class Learned(nn.Module):
         )
         return self.predict(scaled).to(sample.initial.dtype) * span + low
 
+    def accept(self, **settings: str) -> None:
+        """Take settings that stand beside the file, as in "lgr:FILE?solver=equilibrium".
+
+        Raises:
+            InputError: there is no such setting.
+        """
+        raise InputError(f"{self.name} has no settings beside its weights. Leave out ?{'&'.join(settings)}.")
+
     @property
     def unused(self) -> frozenset[str]:
         """Names of the authors' parameters that no output depends on; they get no gradient."""

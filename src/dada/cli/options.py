@@ -26,7 +26,8 @@ class Options:
             help_behavior_hint="(default: mm for 16-bit integers, m for floats and georeferenced files)",
         ),
     ] = None
-    """Unit of the source: mm, cm, m, tum (5000 a metre), raw, or stored units in a metre."""
+    """Unit of the source: mm, cm, m, tum (5000 a metre), raw, or stored units in a metre. Weights that were trained in
+    the unit of a data set rely on it; other models take any."""
     output_unit: Annotated[str | None, arg(metavar="UNIT", help_behavior_hint="(default: that of the source)")] = None
     """Unit of the result."""
     dtype: Annotated[StoredType | None, arg(metavar="TYPE", help_behavior_hint="(default: that of the source)")] = None
@@ -40,7 +41,8 @@ class Options:
     """Also give values to pixels without a measurement; by default they stay invalid."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
     """Which model: default (learned, or dynamic where that does not fit), learned, dynamic or none (both without
-    weights), a file or folder of weights, a JSON file of settings, or another method with its weights, as msg:FILE."""
+    weights), a file or folder of weights, a JSON file of settings, or another method with its weights, as msg:FILE.
+    FILE?unit=middlebury (nyuv2, diml, a deviation in mm) states the data set of weights that do not tell theirs."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto (what the model was trained
     with)."""

@@ -188,6 +188,7 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
             tolerance=options.tolerance,
             steps=options.steps,
             fill=options.fill,
+            unit=inputs.storage.unit.per_metre or "raw",
         )
     except InputError as error:
         raise InputError(f"{job.source} with {job.guide}: {error}") from None

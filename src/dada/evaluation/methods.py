@@ -11,7 +11,7 @@ from typing import Any
 from dada.errors import InputError
 from dada.evaluation.diffusion import Diffusion
 from dada.models.model import Model
-from dada.models.registry import METHODS, NETWORKS, load_model
+from dada.models.registry import METHODS, NETWORKS, load_model, split_settings
 from dada.sample import Method
 
 BICUBIC = "bicubic"
@@ -46,7 +46,7 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Entry:
         InputError: there is no such method, file or setting; the message says what there is.
     """
     name, _, file = text.partition(":")
-    path = Path(text)
+    path, _ = split_settings(text)
     named = name in METHODS + NETWORKS
     try:
         method: Any = load_model(text)
@@ -58,10 +58,10 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Entry:
             f"({', '.join(f'{n}:FILE' for n in NETWORKS)}), nor a model. {error}"
         ) from None
     weights = not named and (path.suffix in WEIGHTS or path.is_dir())
-    if isinstance(method, Model) and not named and not (weights and _by_protocol(method)):
+    if isinstance(method, Model) and not named and not _by_protocol(method):
         method = Diffusion(method)
     if weights:
-        name, label = "dada", f"dada:{path.name}"
+        name, label = "dada", f"dada:{Path(text).name}"
     elif named:
         label = f"{name}:{Path(file).name}" if file else text
     else:

@@ -1,6 +1,18 @@
 """A problem as every method sees it, how it is made, and what a method is."""
 
+from dada.sample.data_unit import DataUnit
 from dada.sample.interpolation import Interpolation, bicubic, fill, initialise, within
-from dada.sample.sample import Method, Sample, make_sample
+from dada.sample.sample import Method, Sample, deviation, make_sample
 
-__all__ = ["Interpolation", "Method", "Sample", "bicubic", "fill", "initialise", "make_sample", "within"]
+__all__ = [
+    "DataUnit",
+    "Interpolation",
+    "Method",
+    "Sample",
+    "bicubic",
+    "deviation",
+    "fill",
+    "initialise",
+    "make_sample",
+    "within",
+]

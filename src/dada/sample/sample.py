@@ -53,12 +53,7 @@ class Sample:
 
     def deviation(self) -> Tensor:
         """Standard deviation of the valid source cells, [B, 1, 1, 1]; 0 where they are constant."""
-        known = self.source_mask.double()
-        count = known.sum(dim=(1, 2, 3), keepdim=True).clamp(min=1)
-        mean = (self.source * known).sum(dim=(1, 2, 3), keepdim=True) / count
-        spread = (self.source - mean).square() * known
-        deviation = (spread.sum(dim=(1, 2, 3), keepdim=True) / count).sqrt()
-        return torch.where(deviation > 1e-6 * mean.abs(), deviation, 0.0)  # less is rounding
+        return deviation(self.source, self.source_mask)
 
     def to(self, device: torch.device | str) -> Sample:
         """The same on another device."""
@@ -80,6 +75,16 @@ class Sample:
         tensors = [f.name for f in fields(first) if isinstance(getattr(first, f.name), Tensor)]
         joined: dict[str, Any] = {name: torch.cat([getattr(s, name) for s in samples]) for name in tensors}
         return replace(first, **joined, names=tuple(n for s in samples for n in s.names))
+
+
+def deviation(source: Tensor, mask: Tensor) -> Tensor:
+    """Standard deviation of the valid cells of each [1, h, w], [B, 1, 1, 1] in float64; 0 where they are constant."""
+    known = mask.double()
+    count = known.sum(dim=(1, 2, 3), keepdim=True).clamp(min=1)
+    mean = (source * known).sum(dim=(1, 2, 3), keepdim=True) / count
+    spread = (source - mean).square() * known
+    found = (spread.sum(dim=(1, 2, 3), keepdim=True) / count).sqrt()
+    return torch.where(found > 1e-6 * mean.abs(), found, 0.0)  # less is rounding
 
 
 @runtime_checkable

@@ -163,7 +163,7 @@ class TrainConfig:
     scheme: Literal["implicit", "unrolled"] = "implicit"
     """Gradients of DADA: through the equilibrium, or through the last steps of the paper's loop."""
     pre_steps: int = 8000
-    """Largest number of steps without gradient; the number is drawn for each batch (unrolled: the paper's N_pre)."""
+    """Steps without gradient: for each batch a number from 0 to one less is drawn (unrolled: the paper's N_pre)."""
     constant_steps: bool = False
     """Always run all pre_steps, instead of a random number."""
     grad_steps: int = 1024

@@ -17,11 +17,12 @@ from dada.datasets import load_dataset
 from dada.datasets.augment import STRONG, Augmentation, raised
 from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
-from dada.datasets.pair import Pair
+from dada.datasets.pair import DEPTH, Pair
 from dada.datasets.register import register
 from dada.datasets.sensor import RAGGED, Sensor, noisy_source
 from dada.errors import InputError
-from dada.sample import Interpolation, Sample
+from dada.sample import DataUnit, Interpolation, Sample
+from dada.sample.data_unit import with_mean
 from dada.training.config import DataConfig, TrainConfig
 from dada.training.processes import ENDS, signals_held
 
@@ -56,6 +57,14 @@ class Batches(Dataset[Sample]):
         if not weights.sum() > 0:
             raise InputError("the weights of all data sets are 0: give one of them more.")
         self._share = weights / weights.sum()
+
+    @property
+    def unit(self) -> DataUnit | None:
+        """That of all samples; None where they have no length or differ, as crops do that are scaled by themselves."""
+        if any(o.entry.own_unit or o.entry.power != (1, 1) or o.dataset.quantity != DEPTH for o in self._origins):
+            return None
+        deviation, *others = {o.dataset.unit for o in self._origins}
+        return None if others else with_mean(deviation)
 
     def factor(self, step: int) -> int:
         """Upsampling factor of a step, the same in all processes."""

@@ -52,7 +52,7 @@ class _Training:
         self.folder = Path(config.output)
         self.batches = Batches(config, group.rank)
         torch.manual_seed(config.seed)
-        self.network = build(config)
+        self.network = build(config, self.batches.unit)
         self.average = Average(self.network, config.average)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from dada.diffusion import up
 from dada.errors import InputError
+from dada.io.units import parse_unit
 from dada.models.default import suited_to
-from dada.models.model import Model
+from dada.models.model import Model, data_unit_of
 from dada.models.registry import load_model
 from dada.sample import Method
 from dada.sample.guide import Bands, bands_first, unit_range
@@ -46,6 +47,7 @@ def upsample(
     tolerance: float | None = None,
     steps: int | None = None,
     fill: bool = False,
+    unit: str | float | None = None,
     method: SolverName | None = None,
 ) -> Result:
     """Make the source as fine as the guide. Averaged back down, the result is the source.
@@ -74,6 +76,8 @@ def upsample(
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
         fill: also give values to the pixels of invalid cells; by default they stay invalid.
+        unit: of the source, for weights that were trained in the unit of a data set: "mm", "cm", "m", "tum", how many
+            units make a metre, or "raw" for values that are no lengths. None: not known. Other models take any unit.
         method: what `solver` was called before; goes in a later version.
 
     Raises:
@@ -90,7 +94,8 @@ def upsample(
     way = Solver.of(method or solver, tolerance, steps)
     fine, guide_range = unit_range(inputs.bands, inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
-    problem = _problem(inputs, fine)
+    problem = _problem(inputs, fine, _millimetres(unit))
+    _check_data_unit(chosen, problem, notes.append)
     (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
     if way.name == "equilibrium" and not solved.converged:
         notes.append(f"equilibrium not reached: {solved.reason}")
@@ -159,7 +164,30 @@ def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | N
     return agreement
 
 
-def _problem(inputs: _Inputs, guide: Tensor) -> Problem:
+def _millimetres(unit: str | float | None) -> float | None:
+    """What 1.0 of the source is, in millimetres; None: not known."""
+    per_metre = None if unit is None else parse_unit(unit).per_metre
+    return None if per_metre is None else 1000 / per_metre
+
+
+def _check_data_unit(model: Model | Method, problem: Problem, warn: Warn) -> None:
+    """Say what is assumed where weights need the unit of a data set, and it cannot be told."""
+    wanted = data_unit_of(model)
+    if wanted is None or (wanted.deviation and problem.unit):
+        return
+    if wanted.deviation:
+        missing = "the unit of the source is not stated"
+        remedy = "State it with unit= (--unit), such as mm"
+    else:
+        missing = "their file does not tell which"
+        remedy = "Name the data set after the file, such as FILE?unit=middlebury (or nyuv2, diml, its deviation in mm)"
+    warn(
+        f"the weights {model.name} were trained in the unit of a data set, and {missing}: the standard deviation of "
+        f"this source was taken for it. {remedy}"
+    )
+
+
+def _problem(inputs: _Inputs, guide: Tensor, unit: float | None) -> Problem:
     """The inputs as a batch of one."""
     used, values, trust = inputs.trust > 0, inputs.cells.values, inputs.trust
     weight = None
@@ -167,7 +195,7 @@ def _problem(inputs: _Inputs, guide: Tensor) -> Problem:
         with np.errstate(divide="ignore"):
             weight = torch.from_numpy((trust / (1 - trust)).astype(values.dtype)).to(guide.device)[None, None]
     source, valid = (torch.from_numpy(v).to(guide.device)[None, None] for v in (np.where(used, values, 0), used))
-    return Problem(guide[None], source, valid, weight)
+    return Problem(guide[None], source, valid, weight, unit)
 
 
 def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from dada.diffusion import down
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
-from dada.sample import Sample, bicubic
+from dada.sample import DataUnit, Interpolation, Sample, bicubic, deviation, initialise
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,14 @@ class Problem:
         valid: [B, 1, h, w] bool, cells with one. Each image has some.
         weight: [B, 1, h, w], of the source's dtype, how firmly each valid cell is held, infinite: exactly; None: all
             of them are exact.
+        unit: what 1.0 of the source stands for, in millimetres; None: not known.
     """
 
     guide: Tensor
     source: Tensor
     valid: Tensor
     weight: Tensor | None = None
+    unit: float | None = None
 
     def __len__(self) -> int:
         return self.source.shape[0]
@@ -38,7 +40,7 @@ class Problem:
         if len(images) == len(self):
             return self
         weight = None if self.weight is None else self.weight[images]
-        return Problem(self.guide[images], self.source[images], self.valid[images], weight)
+        return Problem(self.guide[images], self.source[images], self.valid[images], weight, self.unit)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -61,13 +63,20 @@ class Problem:
         high = torch.where(self.valid, self.source, -torch.inf).flatten(1).amax(dim=1)
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
-    def initial(self) -> Tensor:
-        """[B, 1, H, W], the source interpolated."""
+    def initial(self, interpolation: Interpolation = "torch") -> Tensor:
+        """[B, 1, H, W], the source interpolated.
+
+        Args:
+            interpolation: "clough-tocher" is the paper's (`dada.sample.initialise`), for exact cells; uncertain ones
+                are drawn to their neighbours before.
+        """
+        if interpolation == "clough-tocher" and self.weight is None:
+            return initialise(self.source, self.valid, self.size, interpolation)
         return bicubic(self.source, self.valid, self.size, self.weight)
 
     def sample(self, initial: Tensor) -> Sample:
         """What models and methods see of it."""
-        return Sample(self.guide, self.source.float(), self.valid, initial.float())
+        return Sample(self.guide, self.source.float(), self.valid, initial.float(), unit=self.unit or 1.0)
 
     def settled(self, values: Tensor) -> Problem:
         """The same with uncertain cells held to the mean that a first solution [B, 1, H, W] gave them.
@@ -82,12 +91,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A problem in numbers near 1, whatever its unit: (source - offset) / unit, both exact to undo.
+    """A problem in numbers near 1, whatever its unit: (source - offset) / unit.
 
     Attributes:
         problem: with the scaled source.
         offset: [B, 1, 1, 1].
-        unit: [B, 1, 1, 1], powers of 2.
+        unit: [B, 1, 1, 1], powers of 2, which are exact to undo; or the unit of a data set.
     """
 
     problem: Problem
@@ -112,7 +121,30 @@ class Scaled:
             units.append(float(2.0 ** largest.log2().floor()) if largest > 0 else 1.0)
         zero, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
         source = torch.where(problem.valid, (problem.source - zero) / unit, 0)
-        return cls(replace(problem, source=source), zero, unit)
+        return cls(replace(problem, source=source, unit=None), zero, unit)
+
+    @classmethod
+    def of_data_set(cls, problem: Problem, wanted: DataUnit, lift: float = 0.0) -> Scaled:
+        """Scale a problem to the unit of a data set, as the paper's code does, without a shift of the zero.
+
+        Where that unit or the problem's own is not known, the standard deviation of each source stands for it.
+
+        Args:
+            problem: what to scale.
+            wanted: mean and deviation of the data set.
+            lift: where some cell is at or below this, also one without a measurement (which holds 0), all are lifted by
+                it, in the unit of the data set.
+        """
+        known = wanted.deviation if wanted.deviation and problem.unit else None
+        if known and problem.unit:
+            unit = torch.full_like(problem.source[:, :, :1, :1], known / problem.unit)
+        else:
+            unit = deviation(problem.source, problem.valid).to(problem.source)
+            unit = torch.where(unit > 0, unit, 1.0)
+        low = torch.where(problem.valid, problem.source, 0).amin(dim=(-2, -1), keepdim=True) <= lift * unit
+        offset = torch.where(low, -lift * unit, 0.0)
+        source = torch.where(problem.valid, (problem.source - offset) / unit, 0)
+        return cls(replace(problem, source=source, unit=known), offset, unit)
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[B, 1, H, W] in numbers near 1 to the source's unit."""

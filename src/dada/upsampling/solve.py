@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dada.diffusion import Coefficients, Solution
 from dada.diffusion.measurement import Adjust
-from dada.models.model import Model, Round
-from dada.sample import Method
+from dada.models.model import LIFT, Model, Round, data_unit_of
+from dada.sample import DataUnit, Interpolation, Method
 from dada.upsampling.adjust import Choice, chosen_adjust, reconsidered
 from dada.upsampling.bounds import bounded, bounds
 from dada.upsampling.problem import Problem, Scaled
@@ -75,9 +75,11 @@ def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto
 def direct(problem: Problem, method: Method, wanted: Choice = "auto") -> list[Solved]:
     """Compute the result of each problem by a method that solves for nothing, such as another network."""
     (low, high), *_ = problem.ranges()
-    scaled = Scaled.of(problem, chosen_adjust(wanted, low, high, "auto"))
+    adjust, unit = chosen_adjust(wanted, low, high, "auto"), data_unit_of(method)
+    scaled = Scaled.of(problem, adjust) if unit is None else Scaled.of_data_set(problem, unit)
     with torch.no_grad():
-        values = scaled.unscaled(method(scaled.problem.sample(scaled.problem.initial())))
+        start = scaled.problem.initial(_interpolation(unit))
+        values = scaled.unscaled(method(scaled.problem.sample(start)))
     reason = "computed by a method that solves for nothing"
     return [Solved(image[0], None, 1, 0, 0.0, True, reason) for image in values]
 
@@ -93,9 +95,13 @@ def _by_adjust(problem: Problem, model: Model, solver: Solver, wanted: dict[int,
 
 def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> list[Solved]:
     """Ask the model for coefficients, solve, and ask again with what was found."""
-    scaled = Scaled.of(problem, adjust)
+    unit = data_unit_of(model)
+    if unit is None:
+        scaled = Scaled.of(problem, adjust)
+    else:  # a network of the paper gets what it was trained on
+        scaled = Scaled.of_data_set(problem, unit, LIFT if adjust == "ratio" else 0.0)
     now = scaled.problem
-    start = now.initial()
+    start = now.initial(_interpolation(unit))
     guidance = model.prepare(now.sample(start))
     solutions: list[Solution] = []
     before: Round | None = None
@@ -106,6 +112,11 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
     return _solved(scaled.unscaled(start), solutions, adjust)
+
+
+def _interpolation(unit: DataUnit | None) -> Interpolation:
+    """What a model or method begins from: the paper's where it was trained in the unit of a data set."""
+    return "torch" if unit is None else "clough-tocher"
 
 
 def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, adjust: Adjust) -> Solution:
