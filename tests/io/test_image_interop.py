@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dada.errors import InputError
-from dada.io import ImageWarning, read_image, write_image
+from dada.io import ImageWarning, Meaning, read_image, write_image
 
 cv2 = pytest.importorskip("cv2")
 rasterio = pytest.importorskip("rasterio")
@@ -188,12 +188,13 @@ class TestTiff:
             blockxsize=32, blockysize=32, sparse_ok=True,
         ) as file:  # fmt: skip
             file.write(np.ones((32, 32), np.uint16), 1, window=((0, 32), (0, 32)))
-            file.scales = (0.01,)
+            file.scales, file.offsets = (0.01,), (3.0,)
+            file.units, file.descriptions = ("K",), ("brightness",)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            read_image(tmp_path / "a.tif")
+            raster = read_image(tmp_path / "a.tif")
         told = " ".join(str(one.message) for one in caught)
-        assert "scale 0.01" in told
+        assert raster.meaning == Meaning(0.01, 3.0, "K", "brightness")  # for the caller to apply
         assert "3 of its blocks" in told
 
 

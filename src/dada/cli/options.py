@@ -50,6 +50,9 @@ class Options:
     """Of the equilibrium."""
     steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
     """Of the loop."""
+    noise: Annotated[str | None, arg(metavar="AMOUNT", help_behavior_hint="")] = None
+    """Standard deviation of the measurements, as 20mm or 0.5K; a number alone is in the unit of the source. Cells may
+    then differ from their measurement by about as much."""
     source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
     """Array (NPZ), channel (OpenEXR) or band from 1 (TIFF) of the source file."""
     guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
