@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dada.diffusion import up
 from dada.errors import InputError
-from dada.models.default import suited_to
+from dada.models.default import bands_used, suited_to
 from dada.models.model import Model
 from dada.models.registry import load_model
 from dada.sample import Method
@@ -94,7 +94,7 @@ def upsample(
     inputs = _read(source, guide, mask, (confidence, noise), invalid, notes.append)
     chosen = _model(model, inputs, notes.append)
     way = Solver.of(method or solver, tolerance, steps)
-    fine, guide_range = unit_range(inputs.bands, inputs.device, notes.append)
+    fine, guide_range = unit_range(bands_used(chosen, inputs.bands), inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
     problem = _problem(inputs, fine)
     (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
@@ -151,7 +151,7 @@ def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn
         return found
     chosen, why = suited_to(found, len(inputs.bands), inputs.size)
     if why:
-        warn(f"model {chosen.name} was used, which learned nothing: {why}")
+        warn(why)
     return chosen
 
 
