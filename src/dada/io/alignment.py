@@ -49,11 +49,13 @@ class Placed:
         size: height, width.
         place: where it lies.
         name: its file, for messages.
+        in_memory: there is no file.
     """
 
     size: Size
     place: Georeference
     name: str
+    in_memory: bool = False
 
 
 class Pair(NamedTuple):
@@ -240,6 +242,8 @@ def _guide_coarser(source: Placed, guide: Placed, step: float) -> str:
 
 def _cure(source: Placed, guide: Placed) -> str:
     """The command that brings the guide to the grid of the source. It takes no measurement away."""
+    if guide.in_memory:
+        return "Warp the guide to a grid whose pixels divide the source's cells, for example with guide.rio.reproject."
     general = "dada raster warps the guide to the grid of the source"
     grid = _wanted_grid(source, guide)
     if grid is None:

@@ -23,6 +23,7 @@ from dada.sample import Method
 from dada.sample.guide import Bands, bands_first, unit_range
 from dada.upsampling.adjust import Choice
 from dada.upsampling.confidence import read_trust
+from dada.upsampling.labelled import is_labelled, plain_cells, plain_pair
 from dada.upsampling.memory import check_memory
 from dada.upsampling.problem import Problem, too_extreme
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
@@ -55,7 +56,9 @@ def upsample(
     Gradients are not kept; `dada.diffusion.equilibrium` is the differentiable operator.
 
     Args:
-        source: (h, w) NumPy array or torch tensor of any real dtype and unit. NaN and infinities are invalid.
+        source: (h, w) NumPy array, torch tensor or xarray DataArray of any real dtype and unit. NaN and infinities are
+            invalid. A DataArray gives DataArrays, with the coordinates of a guide that is one too; where both have
+            coordinates, they are laid on each other by these, as maps are (`dada.upsampling.labelled`).
         guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
             same area; 8-bit, 16-bit, or float; see `dada.sample.guide.unit_range` for how its values are taken. NumPy
             masked arrays are masked where they have no value.
@@ -91,6 +94,10 @@ def upsample(
     """
     begin = time.perf_counter()
     notes: list[str] = []
+    wrap = None
+    if is_labelled(source) or is_labelled(guide):
+        source, guide, part, invalid, wrap, notes = plain_pair(source, guide, invalid)
+        mask, confidence, noise = (plain_cells(given, part) for given in (mask, confidence, noise))
     inputs = _read(source, guide, mask, (confidence, noise), invalid, notes.append)
     chosen = _model(model, inputs, notes.append)
     way = Solver.of(method or solver, tolerance, steps)
@@ -106,7 +113,8 @@ def upsample(
     report.warnings, report.seconds = notes, time.perf_counter() - begin
     for text in notes:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
-    return Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+    result = Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+    return wrap(result) if wrap else result
 
 
 @dataclass(frozen=True)
