@@ -270,3 +270,28 @@ def test_a_source_of_the_guides_size_is_smoothed_where_it_is_uncertain(scene):
 def test_a_guide_with_fewer_pixels_is_swapped_only_if_it_can_be_a_source(shape, advice):
     with pytest.raises(package.InputError, match=advice):
         package.upsample(np.ones((80, 120), np.float32), np.zeros(shape, np.uint8))
+
+
+def test_levels_of_confidence_mean_the_same_to_command_and_function(dada, pair, millimetres, scene, tmp_path):
+    levels = np.full(millimetres.shape, 2, np.uint8)
+    levels[3, 3], levels[6, 6] = 0, 1
+    write_image(tmp_path / "c.png", levels)
+    assert dada("upsample", *pair, "--confidence", tmp_path / "c.png", "--dtype", "float32", "-o", tmp_path / "a.tiff",
+                "--output-unit", "mm").code == 0  # fmt: skip
+    with pytest.warns(package.upsampling.UpsampleWarning, match="levels 0 to 2, taken as 0 to 1"):
+        result = package.upsample(millimetres, scene.guide, confidence=levels)
+    np.testing.assert_allclose(result.values, read_image(tmp_path / "a.tiff").values, rtol=1e-6)
+    stated = package.upsample(millimetres, scene.guide, confidence=levels / 2)
+    np.testing.assert_array_equal(result.values, stated.values)
+    assert (result.report.uncertain_cells, result.report.invalid_cells) == (1, 1)
+
+
+def test_noise_is_stated_as_a_deviation(dada, tmp_path, pair, scene, metres):
+    np.save(tmp_path / "d.npy", metres.astype(np.float32))
+    ran = dada("upsample", tmp_path / "d.npy", pair[1], "--noise", "100mm", "-o", tmp_path / "o.npy")
+    assert ran.code == 0
+    assert "its 192 cells, all uncertain," in ran.out
+    stated = package.upsample(metres.astype(np.float32), scene.guide, noise=0.1)
+    np.testing.assert_allclose(np.load(tmp_path / "o.npy"), stated.values, atol=1e-5)
+    ran = dada("upsample", tmp_path / "d.npy", pair[1], "--noise", "2K")
+    assert (ran.code, "cannot be converted" in ran.err) == (2, True)

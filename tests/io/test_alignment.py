@@ -67,8 +67,8 @@ def test_grids_that_fit_are_cut_to_the_common_area(size, transform, source, guid
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (placed((12, 16), north_up(CELL, WEST + 100_000)), "98720 metre apart"),
-        (placed((12, 16), north_up(CELL, north=NORTH + 2000)), "1040 metre apart"),
+        (placed((12, 16), north_up(CELL, WEST + 100_000)), "98720 metres apart"),
+        (placed((12, 16), north_up(CELL, north=NORTH + 2000)), "1040 metres apart"),
         (placed((12, 16), north_up(CELL, WEST + 5)), "0.5 guide pixels from those of the guide.*gdalwarp"),
         (placed((40, 40), north_up(20.0, WEST + 3)), "a source cell is 2 guide pixels wide.*dada raster"),
         (placed((12, 16), north_up(CELL), MERCATOR), "EPSG:3857 and EPSG:32632"),

@@ -124,11 +124,16 @@ def _about_consistency(outcome: Outcome) -> list[str]:
     if soft is None:
         exact = "it differs from the source by"
         return [] if most is None else [f"averaged back down {exact} at most {most:.2g}{unit} (mean {mean:.2g}{unit})"]
-    count, by = outcome.report.uncertain_cells, f"by up to {soft:.2g}{unit} (mean {soft_mean:.2g}{unit})"
+    assert soft_mean is not None
+    count, by = outcome.report.uncertain_cells, f"by up to {_short(soft)}{unit} (mean {_short(soft_mean)}{unit})"
     if most is None:
         return [f"averaged back down, its {count} cells, all uncertain, differ from the source {by}"]
     exact = f"exact cells differ from the source by at most {most:.2g}{unit} (mean {mean:.2g}{unit})"
     return [f"averaged back down, {exact}, the {count} uncertain ones {by}"]
+
+
+def _short(number: float) -> str:
+    return f"{number:.2g}" if number < 100 else f"{number:.0f}"
 
 
 def _about_invalid(outcome: Outcome) -> list[str]:

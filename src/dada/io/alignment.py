@@ -316,4 +316,5 @@ def _ground_unit(guide: Placed) -> str:
     """Of the guide's coordinates."""
     if guide.place.crs is None:
         return "units"
-    return "degrees" if _crs(guide.place.crs).is_geographic else str(_crs(guide.place.crs).linear_units or "units")
+    crs = _crs(guide.place.crs)
+    return "degrees" if crs.is_geographic else {"metre": "metres"}.get(crs.linear_units, crs.linear_units or "units")
