@@ -23,10 +23,10 @@ class Options:
         arg(
             aliases=["--depth-scale"],
             metavar="UNIT",
-            help_behavior_hint="(default: mm for 16-bit integers, m for floats and georeferenced files)",
+            help_behavior_hint="(default: what the file names; mm for 16-bit integers, m for floats and maps)",
         ),
     ] = None
-    """Unit of the source: mm, cm, m, tum (5000 a metre), raw, or stored units in a metre."""
+    """Unit of the source: mm, cm, m, tum (5000 a metre), K, C, raw, or stored units in a metre."""
     output_unit: Annotated[str | None, arg(metavar="UNIT", help_behavior_hint="(default: that of the source)")] = None
     """Unit of the result."""
     dtype: Annotated[StoredType | None, arg(metavar="TYPE", help_behavior_hint="(default: that of the source)")] = None
