@@ -115,6 +115,8 @@ def _meaning(raster: Raster, output: Path, same_kind: bool, unit: Unit, wanted: 
 
 def check_storable(raster: Raster, valid: np.ndarray, storage: Storage) -> None:
     """Refuse before the work begins what could not be stored after it: values out of the type's range."""
+    if storage.dtype.kind not in "uif":  # such a source is refused where all are read
+        return
     values = storage.stored(np.where(valid, raster.values, 0).astype(np.float64))
     check_fits(np.rint(values) if storage.dtype.kind in "ui" else values, valid, storage.dtype, _range_of(storage))
 
