@@ -73,6 +73,10 @@ def test_a_south_up_source_is_turned_to_its_guide(dada, tmp_path, metres, ortho)
     write_image(tmp_path / "c.tif", confidence, georeference=south_up)
     ran = dada("upsample", tmp_path / "dsm.tif", ortho, "--confidence", tmp_path / "c.tif")
     assert ran.code == 0, ran.err
+    first = (tmp_path / "dsm_upsampled.tif").read_bytes()
+    write_image(tmp_path / "c.tif", confidence[::-1], georeference=COARSE)  # the same ground, turned
+    assert dada("upsample", tmp_path / "dsm.tif", ortho, "--confidence", tmp_path / "c.tif").code == 0
+    assert (tmp_path / "dsm_upsampled.tif").read_bytes() == first
     result = read_image(tmp_path / "dsm_upsampled.tif").values
     assert np.isnan(result[:8, :8]).all()
     assert np.isnan(result).sum() == 64

@@ -83,7 +83,7 @@ class Batch(Options):
             raise InputError("point clouds need both --point-cloud and --intrinsics fx,fy,cx,cy. Give both or neither.")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs {self.jobs} is not a number of processes. Use 1 or more.")
-        with _claim(self.outdir, [self.sources, self.guides]):
+        with _claim(self.outdir, [self.sources, self.guides, self.confidence or self.sources]):
             before = self._check_settings()
             jobs = [
                 self._job(*found, confidences.get(found[0])) for found in pairs.matched if found[0].name not in failed

@@ -24,6 +24,7 @@ from dada.io import (
     parse_amount,
     parse_intrinsics,
     read_image,
+    scaled,
     valid_pixels,
     write_bytes_atomically,
     write_image,
@@ -167,11 +168,11 @@ def _read(job: Job, notes: list[str]) -> Inputs:
     storage = choose_storage(source, job.output, job.options)
     if job.point_cloud is not None and storage.unit.per_metre is None:
         raise InputError(
-            f"{job.source}: a point cloud needs depth in a metric unit, and the unit of this file is raw. "
+            f"{job.source}: a point cloud needs depth in a metric unit, and that of this file is {storage.unit.name}. "
             "State it with --unit, such as mm."
         )
     valid = valid_pixels(source.values, storage.invalid)
-    source = _scaled(source, valid)
+    source = scaled(source, valid)
     if valid.any():
         try:
             check_storable(source, valid, storage)
@@ -197,19 +198,6 @@ def _trust(
         raise InputError(f"{job.confidence or job.source}: {error}") from None
 
 
-def _scaled(source: Raster, valid: np.ndarray) -> Raster:
-    """The source with its scale and offset applied; NaN where it is not valid."""
-    if not source.meaning.scaled:
-        return source
-    if not valid.any():
-        raise InputError(
-            f"{source.path}: none of its pixels is valid. Check the file, or state the marker (--invalid)."
-        )
-    kind = np.float32 if source.values.dtype.itemsize <= (2 if source.values.dtype.kind in "ui" else 4) else np.float64
-    values = source.values.astype(np.float64) * source.meaning.scale + source.meaning.offset
-    return dataclasses.replace(source, values=np.where(valid, values, np.nan).astype(kind))
-
-
 def _read_confidence(path: Path, source: Raster, part: Part) -> np.ndarray:
     """The confidence of the cells that are used."""
     confidence = read_image(path, role="source")
@@ -218,11 +206,12 @@ def _read_confidence(path: Path, source: Raster, part: Part) -> np.ndarray:
             f"{path}: confidence has shape {confidence.values.shape}; expected {source.values.shape}, one value for "
             "each source cell. Resample it to the source."
         )
-    if common_area(confidence, source).cut:
+    placed = common_area(confidence, source)
+    if placed.cut:
         raise InputError(
             f"{path}: by its georeference it lies elsewhere than {source.path}. Name one of the same grid."
         )
-    return np.ascontiguousarray(confidence.values[part])
+    return np.ascontiguousarray(placed.source.values[part])
 
 
 def _upsample(job: Job, inputs: Inputs) -> Result:
@@ -288,7 +277,7 @@ def _within_type(inputs: Inputs, result: Result) -> tuple[Result, int]:
     out = int(((numbers < least) | (numbers > most))[result.valid].sum())
     if not out:
         return result, 0
-    source = np.where(inputs.valid, inputs.source.values, 0)
+    source = np.where(inputs.valid, inputs.source.values, 0).astype(np.float64)
     trust = inputs.trust if result.report.adjust != "none" else 0.5 * inputs.trust  # others do not keep the means
     inside = kept_within(values, source, trust, storage.limits)
     return dataclasses.replace(result, values=inside), out

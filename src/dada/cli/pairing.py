@@ -88,7 +88,7 @@ def _keys(
         raise InputError(f"{folder}: the folder cannot be read ({error.strerror}). Check its permissions.") from None
     marked = [path for path in names if CONFIDENCE_WORDS & _words(path)]
     if pattern is None:
-        names = (marked or names) if needed else [path for path in names if path not in marked]
+        names = (marked or names) if needed else [path for path in names if path not in marked] or names
     for path in names:
         if path.name.startswith(".") or not path.is_file():
             continue

@@ -6,7 +6,16 @@ from dada.io.point_cloud import Intrinsics, parse_intrinsics, write_point_cloud
 from dada.io.raster import Format, Georeference, ImageWarning, Meaning, Raster, Role
 from dada.io.rounding import cast
 from dada.io.size import MAX_BYTES
-from dada.io.units import UNITS, Unit, default_invalid, default_unit, parse_amount, parse_unit, valid_pixels
+from dada.io.units import (
+    UNITS,
+    Unit,
+    default_invalid,
+    default_unit,
+    parse_amount,
+    parse_unit,
+    scaled,
+    valid_pixels,
+)
 
 __all__ = [
     "MAX_BYTES",
@@ -29,6 +38,7 @@ __all__ = [
     "parse_intrinsics",
     "parse_unit",
     "read_image",
+    "scaled",
     "valid_pixels",
     "write_bytes_atomically",
     "write_image",

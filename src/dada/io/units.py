@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -117,6 +117,24 @@ def default_invalid(raster: Raster) -> float | None:
     if raster.values.dtype.kind == "f":
         return math.nan
     return None if raster.georeference is not None else 0.0
+
+
+def scaled(raster: Raster, valid: np.ndarray) -> Raster:
+    """Return a raster with its scale and offset applied, and NaN where it is not valid; one without them as it is.
+
+    Raises:
+        InputError: no pixel is valid.
+    """
+    values, meaning = raster.values, raster.meaning
+    if not meaning.scaled:
+        return raster
+    if not valid.any():
+        raise InputError(
+            f"{raster.path}: none of its pixels is valid. Check the file, or state its marker (--invalid)."
+        )
+    kind = np.float32 if values.dtype.itemsize <= (2 if values.dtype.kind in "ui" else 4) else np.float64
+    real = values.astype(np.float64) * meaning.scale + meaning.offset
+    return replace(raster, values=np.where(valid, real, np.nan).astype(kind))
 
 
 def valid_pixels(values: np.ndarray, invalid: float | None) -> np.ndarray:
