@@ -10,7 +10,8 @@ import pytest
 
 from dada.errors import InputError
 from dada.io import Georeference, read_image, write_image
-from dada.io.alignment import Placed, align, common_area
+from dada.io.alignment import align, common_area
+from dada.io.ground import Placed
 
 rasterio = pytest.importorskip("rasterio")
 pytest.importorskip("rasterio.warp")

@@ -197,6 +197,16 @@ class TestTiff:
         assert raster.meaning == Meaning(0.01, 3.0, "K", "brightness")  # for the caller to apply
         assert "3 of its blocks" in told
 
+    def test_control_points_are_not_applied_and_this_is_said(self, tmp_path: Path):
+        corners = [rasterio.control.GroundControlPoint(r, c, 10.0 * c, -10.0 * r) for r in (0, 23) for c in (0, 31)]
+        with rasterio.open(
+            tmp_path / "a.tif", "w", driver="GTiff", height=23, width=31, count=1, dtype="uint8", gcps=corners,
+            crs="EPSG:32632",
+        ) as file:  # fmt: skip
+            file.write(RGB[:23, :31, 0], 1)
+        with pytest.warns(ImageWarning, match="control points.*not applied.*gdalwarp"):
+            read_image(tmp_path / "a.tif", role="guide")
+
 
 class TestPfm:
     @pytest.mark.parametrize("scale", ["-1", "1.0", "-1.000000"])

@@ -7,20 +7,18 @@ borders of pixels, both are cut there. Where it does not, the pair is refused wi
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dada.errors import InputError
+from dada.io.ground import Placed, Size, crs_name, cure, ground_unit, read_crs
 from dada.io.raster import Georeference, Raster
 
 NEAR = 0.1  # of a guide pixel: how far borders may be apart that are taken as one
 SEARCHED = 4  # cells given up at each end of the common area to find borders that agree, as with 7.5 pixels a cell
 
-Size = tuple[int, int]
 Part = tuple[slice, slice]  # of rows and columns
 
 
@@ -39,23 +37,6 @@ class Alignment:
     guide: Part
     georeference: Georeference
     cut: str = ""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """An image with a place on the ground.
-
-    Attributes:
-        size: height, width.
-        place: where it lies.
-        name: its file, for messages.
-        in_memory: there is no file.
-    """
-
-    size: Size
-    place: Georeference
-    name: str
-    in_memory: bool = False
 
 
 class Pair(NamedTuple):
@@ -148,12 +129,12 @@ def _what_was_cut(source: Size, guide: Size, parts: tuple[Part, Part]) -> str:
 def _common_crs(source: Placed, guide: Placed) -> str | None:
     """The coordinate system of both; one that names none is taken to have the other's."""
     first, second = source.place.crs, guide.place.crs
-    if first is None or second is None or first == second or _crs(first) == _crs(second):
+    if first is None or second is None or first == second or read_crs(first) == read_crs(second):
         return second or first
-    named = " and ".join(_crs_name(text) for text in (first, second))
+    named = " and ".join(crs_name(text) for text in (first, second))
     raise InputError(
         f"{source.name} and {guide.name}: their coordinate systems differ ({named}), so their grids do not fit. "
-        f"{_cure(source, guide)}"
+        f"{cure(source, guide)}"
     )
 
 
@@ -169,7 +150,7 @@ def _steps(source: Placed, guide: Placed) -> tuple[tuple[float, float], tuple[fl
     if max(drift) > NEAR:
         raise InputError(
             f"{source.name} and {guide.name}: by their georeferences one is rotated or sheared against the other, so "
-            f"their grids do not fit. {_cure(source, guide)}"
+            f"their grids do not fit. {cure(source, guide)}"
         )
     return (row, down), (column, across)
 
@@ -202,7 +183,7 @@ def _along(source: Placed, guide: Placed, axis: int, begin: float, step: float) 
         raise InputError(
             f"{source.name} and {guide.name}: their grids do not fit: a source cell is {abs(step):.6g} guide pixels "
             f"{('high', 'wide')[axis]}, and its borders lie {_offset(borders[inside]):.2g} guide pixels from those of "
-            f"the guide. {_cure(source, guide)}"
+            f"the guide. {cure(source, guide)}"
         )
     first, last = int(fitting[0]), int(fitting[-1])
     part = slice(round(borders[first]), round(borders[last]))
@@ -225,7 +206,7 @@ def _too_little_in_common(source: Placed, guide: Placed, borders: np.ndarray, ax
         return f"{names}: by their georeferences they share less than one whole source cell. Check the files."
     pixel = math.hypot(*(guide.place.transform[at] for at in ((1, 4), (0, 3))[axis]))
     return (
-        f"{names}: by their georeferences they lie {gap * pixel:.6g} {_ground_unit(guide)} apart and show no common "
+        f"{names}: by their georeferences they lie {gap * pixel:.6g} {ground_unit(guide)} apart and show no common "
         "area. Name a pair of the same place."
     )
 
@@ -235,86 +216,3 @@ def _guide_coarser(source: Placed, guide: Placed, step: float) -> str:
         f"{source.name} and {guide.name}: by their georeferences a source cell is {step:.3g} guide pixels, so the "
         "guide is coarser than the source. Name a finer guide."
     )
-
-
-# ---- what mends a pair
-
-
-def _cure(source: Placed, guide: Placed) -> str:
-    """The command that brings the guide to the grid of the source. It takes no measurement away."""
-    if guide.in_memory:
-        return "Warp the guide to a grid whose pixels divide the source's cells, for example with guide.rio.reproject."
-    general = "dada raster warps the guide to the grid of the source"
-    grid = _wanted_grid(source, guide)
-    if grid is None:
-        return f"{general}; so does gdalwarp."
-    west, south, east, north, width, height = grid
-    target = ["-t_srs", _crs_name(source.place.crs, whole=True)] if source.place.crs else []
-    bounds = ["-te", *(f"{number:.12g}" for number in (west, south, east, north))]
-    aligned = str(Path(guide.name).with_name(f"{Path(guide.name).stem}_aligned.tif"))
-    words = ["gdalwarp", "-r", "cubic", *target, *bounds, "-ts", str(width), str(height), guide.name, aligned]
-    return f"{general}; so does `{shlex.join(words)}`."
-
-
-def _wanted_grid(source: Placed, guide: Placed) -> tuple[float, float, float, float, int, int] | None:
-    """West, south, east, north, width and height of a guide whose pixels divide the source's cells; None: cannot be."""
-    a, b, c, d, e, f = source.place.transform
-    extent = _extent(guide, source.place.crs)
-    if b or d or not a or not e or extent is None:
-        return None
-    (low_x, low_y, high_x, high_y), (pixel_x, pixel_y) = extent
-    columns = sorted(((low_x - c) / a, (high_x - c) / a))
-    rows = sorted(((low_y - f) / e, (high_y - f) / e))
-    left, right = max(0, math.ceil(columns[0] - 1e-6)), min(source.size[1], math.floor(columns[1] + 1e-6))
-    top, bottom = max(0, math.ceil(rows[0] - 1e-6)), min(source.size[0], math.floor(rows[1] + 1e-6))
-    if left >= right or top >= bottom:
-        return None
-    across, down = (max(1, round(abs(cell) / pixel)) for cell, pixel in ((a, pixel_x), (e, pixel_y)))
-    x, y = sorted((c + a * left, c + a * right)), sorted((f + e * top, f + e * bottom))
-    return x[0], y[0], x[1], y[1], (right - left) * across, (bottom - top) * down
-
-
-def _extent(guide: Placed, crs: str | None) -> tuple[tuple[float, ...], tuple[float, float]] | None:
-    """Bounds of the guide and the size of its pixels in a coordinate system; None: it has no place there."""
-    a, b, c, d, e, f = guide.place.transform
-    height, width = guide.size
-    corners = [(a * x + b * y + c, d * x + e * y + f) for x in (0, width) for y in (0, height)]
-    bounds = (*(min(axis) for axis in zip(*corners, strict=True)), *(max(axis) for axis in zip(*corners, strict=True)))
-    if guide.place.crs and crs and guide.place.crs != crs:
-        from rasterio.warp import transform_bounds
-
-        try:
-            bounds = transform_bounds(_crs(guide.place.crs), _crs(crs), *bounds)
-        except Exception:  # rasterio has several families of errors, none derived from another
-            return None
-    if not all(map(math.isfinite, bounds)):
-        return None
-    west, south, east, north = bounds
-    return bounds, ((east - west) / width, (north - south) / height)
-
-
-# ---- coordinate systems
-
-
-def _crs(text: str) -> Any:
-    from rasterio.crs import CRS
-
-    return CRS.from_wkt(text)
-
-
-def _crs_name(text: str | None, whole: bool = False) -> str:
-    """As "EPSG:32632"; of a system without a number its name, or all of it."""
-    if text is None:
-        return "none"
-    authority = _crs(text).to_authority()
-    if authority:
-        return ":".join(authority)
-    return text if whole else text.partition('"')[2].partition('"')[0] or "one without a name"
-
-
-def _ground_unit(guide: Placed) -> str:
-    """Of the guide's coordinates."""
-    if guide.place.crs is None:
-        return "units"
-    crs = _crs(guide.place.crs)
-    return "degrees" if crs.is_geographic else {"metre": "metres"}.get(crs.linear_units, crs.linear_units or "units")

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dada.errors import InputError
-from dada.io.alignment import Part, Placed, align
+from dada.io.alignment import Part, align
+from dada.io.ground import Placed
 from dada.io.raster import Georeference
 from dada.upsampling.result import Result
 from dada.upsampling.source import Marker
