@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dada.errors import InputError
 from dada.io.raster import Georeference
 
 Size = tuple[int, int]
@@ -84,9 +85,17 @@ def _extent(guide: Placed, crs: str | None) -> tuple[tuple[float, ...], tuple[fl
 
 
 def read_crs(text: str) -> Any:
+    """The coordinate system of a WKT.
+
+    Raises:
+        InputError: it is none.
+    """
     from rasterio.crs import CRS
 
-    return CRS.from_wkt(text)
+    try:
+        return CRS.from_wkt(text)
+    except Exception:  # rasterio has several families of errors, none derived from another
+        raise InputError(f"the coordinate system {text[:40]!r} cannot be read. Name it anew.") from None
 
 
 def crs_name(text: str | None, whole: bool = False) -> str:
