@@ -171,7 +171,7 @@ def test_the_solver_says_so_once_when_it_compiles(caplog, monkeypatch):
         first(np.zeros(2))
         second(np.zeros(2))
     assert [record.message for record in caplog.records] == [
-        "compiling for this machine, which takes some seconds and happens in every process: no cache folder can be "
+        "compiling for this machine, which may take a minute and happens in every process: no cache folder can be "
         "written"
     ]
 

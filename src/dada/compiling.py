@@ -104,7 +104,7 @@ class _Announce(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         if not _Announce.done:
-            log.info("compiling for this machine, which takes some seconds and happens %s", self.how_often)
+            log.info("compiling for this machine, which may take a minute and happens %s", self.how_often)
         _Announce.done = True
 
     def on_end(self, event: event.Event) -> None: ...

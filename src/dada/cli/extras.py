@@ -91,10 +91,16 @@ def report_json(job: Job, outcome: Outcome, place: Georeference | None) -> bytes
             "invalid": None if storage.marker is None else _finite(storage.marker),
             "consistency_max": outcome.misfit[0],
             "consistency_mean": outcome.misfit[1],
+            "uncertain_max": outcome.soft_misfit[0],
+            "uncertain_mean": outcome.soft_misfit[1],
+            "scale": storage.meaning.scale,
+            "offset": storage.meaning.offset,
+            "kept_within_type": outcome.kept_within,
             "moved_off_invalid": outcome.moved,
             "crs": place.crs if place else None,
         },
         "source_unit": storage.unit.name,
+        "source_unit_assumed": storage.assumed,
         **report,
     }
     content["warnings"] = outcome.warnings  # those of the report and of the files

@@ -23,11 +23,11 @@ class Options:
         arg(
             aliases=["--depth-scale"],
             metavar="UNIT",
-            help_behavior_hint="(default: mm for 16-bit integers, m for floats and georeferenced files)",
+            help_behavior_hint="(default: what the file names; mm for 16-bit integers, m for floats and maps)",
         ),
     ] = None
-    """Unit of the source: mm, cm, m, tum (5000 a metre), raw, or stored units in a metre. Weights that were trained in
-    the unit of a data set rely on it; other models take any."""
+    """Unit of the source: mm, cm, m, tum (5000 a metre), K, C, raw, or stored units in a metre. Weights that were
+    trained in the unit of a data set rely on it; other models take any."""
     output_unit: Annotated[str | None, arg(metavar="UNIT", help_behavior_hint="(default: that of the source)")] = None
     """Unit of the result."""
     dtype: Annotated[StoredType | None, arg(metavar="TYPE", help_behavior_hint="(default: that of the source)")] = None
@@ -52,6 +52,9 @@ class Options:
     """Of the equilibrium."""
     steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
     """Of the loop."""
+    noise: Annotated[str | None, arg(metavar="AMOUNT", help_behavior_hint="")] = None
+    """Standard deviation of the measurements, as 20mm or 0.5K; a number alone is in the unit of the source. Cells may
+    then differ from their measurement by about as much."""
     source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
     """Array (NPZ), channel (OpenEXR) or band from 1 (TIFF) of the source file."""
     guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from dada.cli.extras import report_json, write_pictures, write_points
 from dada.cli.options import Options
-from dada.cli.storage import Storage, choose_storage, ground
+from dada.cli.storage import Storage, check_storable, choose_storage
 from dada.errors import InputError
 from dada.io import (
     Georeference,
@@ -21,16 +21,21 @@ from dada.io import (
     Raster,
     cast,
     check_writable,
+    parse_amount,
     parse_intrinsics,
     read_image,
+    scaled,
     valid_pixels,
     write_bytes_atomically,
     write_image,
 )
+from dada.io.alignment import Part, common_area
 from dada.io.detect import SUFFIXES
+from dada.io.rounding import limits
 
 if TYPE_CHECKING:
     from dada.upsampling.result import Report, Result
+    from dada.upsampling.source import Marker
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,10 @@ class Outcome:
 
     report: Report
     storage: Storage
-    misfit: tuple[float | None, float | None]  # max and mean of the stored result, in its unit
+    misfit: tuple[float | None, float | None]  # max and mean over exact cells of the stored result, in its unit
+    soft_misfit: tuple[float | None, float | None]  # the same over cells of a confidence between 0 and 1
+    source_range: tuple[float, float]  # of valid cells, in the source's unit
+    kept_within: int  # pixels that would have left the range of the stored type
     moved: int  # valid pixels stored beside the invalid marker that they would have landed on
     points: int | None  # of the point cloud
     warnings: list[str]
@@ -65,13 +73,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the files of a job hold."""
+    """What the files of a job hold, cut to the area that both cover."""
 
-    source: Raster
+    source: Raster  # its scale and offset applied
     guide: Raster
     storage: Storage
     valid: np.ndarray  # [h, w] bool, by NaN and marker
-    confidence: np.ndarray | None
+    trust: np.ndarray  # [h, w] in 0..1: 1 is exact, 0 is no measurement
+    place: Georeference | None
 
 
 def run_job(job: Job) -> Outcome:
@@ -86,16 +95,16 @@ def run_job(job: Job) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         inputs = _read(job, notes)
-        place, odd = ground(inputs.source, inputs.guide)
-        if place is not None and SUFFIXES[job.output.suffix.lower()] != "tiff":
-            odd.append(f"{job.output}: only TIFF holds the georeference, so it is dropped; write to .tiff to keep it")
-            place = None
         result = _upsample(job, inputs)
+        result, kept_within = _within_type(inputs, result)
         stored, moved = _store(job, inputs.storage, result)
-        misfit = _stored_misfit(inputs, stored)
-        notes += odd + _warned(caught) + result.report.warnings
-        outcome = Outcome(result.report, inputs.storage, misfit, moved, None, notes, time.perf_counter() - begin)
-        points = _write_all(job, outputs, inputs, result, stored, place, outcome)
+        notes += _warned(caught) + result.report.warnings
+        measured = inputs.source.values[inputs.valid]
+        ends = float(measured.min()), float(measured.max())
+        exact, soft = _stored_misfit(inputs, stored)
+        begun = time.perf_counter() - begin
+        outcome = Outcome(result.report, inputs.storage, exact, soft, ends, kept_within, moved, None, notes, begun)
+        points = _write_all(job, outputs, inputs, result, stored, outcome)
     notes += [text for text in _warned(caught) if text not in notes]  # in case writing warned too
     return dataclasses.replace(outcome, points=points, seconds=time.perf_counter() - begin)
 
@@ -148,28 +157,61 @@ def _same_file(first: Path, second: Path) -> bool:
 
 
 def _read(job: Job, notes: list[str]) -> Inputs:
-    source = read_image(job.source, key=job.options.source_key, role="source")
-    guide = read_image(job.guide, key=job.options.guide_key, role="guide")
+    read = read_image(job.source, key=job.options.source_key, role="source")
+    pair = common_area(read, read_image(job.guide, key=job.options.guide_key, role="guide"))
+    source, place = pair.source, pair.place
+    if pair.cut:
+        notes.append(pair.cut)
+    if place is not None and SUFFIXES[job.output.suffix.lower()] != "tiff":
+        notes.append(f"{job.output}: only TIFF holds the georeference, so it is dropped; write to .tiff to keep it")
+        place = None
     storage = choose_storage(source, job.output, job.options)
     if job.point_cloud is not None and storage.unit.per_metre is None:
         raise InputError(
-            f"{job.source}: a point cloud needs depth in a metric unit, and the unit of this file is raw. "
+            f"{job.source}: a point cloud needs depth in a metric unit, and that of this file is {storage.unit.name}. "
             "State it with --unit, such as mm."
         )
-    confidence = None if job.confidence is None else _read_confidence(job.confidence, notes)
-    return Inputs(source, guide, storage, valid_pixels(source.values, storage.invalid), confidence)
+    valid = valid_pixels(source.values, storage.invalid)
+    source = scaled(source, valid)
+    if valid.any():
+        try:
+            check_storable(source, valid, storage)
+        except InputError as error:
+            raise InputError(f"{job.output}: {error}") from None
+    trust = _trust(job, source, storage, valid, read, pair.part, notes)
+    return Inputs(source, pair.guide, storage, valid, trust, place)
 
 
-def _read_confidence(path: Path, notes: list[str]) -> np.ndarray:
-    """Confidence in 0..1: floats as they are, integers divided by the largest of their type."""
-    values = read_image(path, role="source").values
-    if values.dtype.kind == "f":
-        return values
-    most = int(values.max())
-    if 0 < most <= 2:
-        notes.append(f"{path}: confidence has levels 0 to {most}, taken as 0 to 1 (1: exact)")
-        return values / most
-    return values / np.iinfo(values.dtype).max
+def _trust(
+    job: Job, source: Raster, storage: Storage, valid: np.ndarray, read: Raster, part: Part, notes: list[str]
+) -> np.ndarray:
+    """How firmly each cell is held, by the file of confidence and the stated noise."""
+    from dada.upsampling.confidence import read_trust
+
+    if not valid.any():  # which is explained where all sources are read
+        return valid.astype(float)
+    confidence = None if job.confidence is None else _read_confidence(job.confidence, read, part)
+    noise = None if job.options.noise is None else parse_amount(job.options.noise, storage.unit)
+    try:
+        return read_trust(confidence, noise, source.values, valid, notes.append)
+    except InputError as error:
+        raise InputError(f"{job.confidence or job.source}: {error}") from None
+
+
+def _read_confidence(path: Path, source: Raster, part: Part) -> np.ndarray:
+    """The confidence of the cells that are used."""
+    confidence = read_image(path, role="source")
+    if confidence.values.shape != source.values.shape:
+        raise InputError(
+            f"{path}: confidence has shape {confidence.values.shape}; expected {source.values.shape}, one value for "
+            "each source cell. Resample it to the source."
+        )
+    placed = common_area(confidence, source)
+    if placed.cut:
+        raise InputError(
+            f"{path}: by its georeference it lies elsewhere than {source.path}. Name one of the same grid."
+        )
+    return np.ascontiguousarray(placed.source.values[part])
 
 
 def _upsample(job: Job, inputs: Inputs) -> Result:
@@ -181,8 +223,8 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
             inputs.source.values,
             _guide_values(inputs.guide),
             model=options.model,
-            confidence=inputs.confidence,
-            invalid=inputs.storage.invalid,
+            confidence=inputs.trust if (inputs.trust[inputs.valid] < 1).any() else None,
+            invalid=_marker(inputs, options),
             adjust=options.adjust,
             solver=options.solver,
             tolerance=options.tolerance,
@@ -192,6 +234,14 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
         )
     except InputError as error:
         raise InputError(f"{job.source} with {job.guide}: {error}") from None
+
+
+def _marker(inputs: Inputs, options: Options) -> Marker:
+    """The marker in what is upsampled; "auto" where it is the usual one of such values."""
+    if inputs.source.meaning.scaled:  # invalid pixels are NaN
+        return None
+    usual = options.invalid is None and inputs.source.nodata is None and inputs.storage.invalid is not None
+    return "auto" if usual else inputs.storage.invalid
 
 
 def _guide_values(guide: Raster) -> np.ndarray:
@@ -211,20 +261,36 @@ def _guide_values(guide: Raster) -> np.ndarray:
 
 
 def _store(job: Job, storage: Storage, result: Result) -> tuple[np.ndarray, int]:
-    values = result.values if storage.factor == 1 else result.values * storage.factor
     try:
-        return cast(values, result.valid, storage.dtype, invalid=storage.marker)
+        return cast(storage.stored(result.values), result.valid, storage.dtype, invalid=storage.marker)
     except InputError as error:
         raise InputError(f"{job.output}: {error}") from None
 
 
-def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> tuple[float | None, float | None]:
-    """How far the stored, rounded values are from the source once averaged, in their unit."""
+def _within_type(inputs: Inputs, result: Result) -> tuple[Result, int]:
+    """Bring pixels that the stored type cannot hold back into its range, with the averages of their cells kept."""
+    from dada.upsampling.bounds import kept_within
+
+    storage, values = inputs.storage, result.values
+    if storage.dtype.kind == "f":
+        return result, 0
+    numbers, (least, most) = np.rint(storage.stored(values)), limits(storage.dtype)
+    out = int(((numbers < least) | (numbers > most))[result.valid].sum())
+    if not out:
+        return result, 0
+    source = np.where(inputs.valid, inputs.source.values, 0).astype(np.float64)
+    trust = inputs.trust if result.report.adjust != "none" else 0.5 * inputs.trust  # others do not keep the means
+    inside = kept_within(values, source, trust, storage.limits)
+    return dataclasses.replace(result, values=inside), out
+
+
+def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> list[tuple[float | None, float | None]]:
+    """How far the stored, rounded values are from the source once averaged, in their unit: exact cells, soft ones."""
     from dada.upsampling.result import consistency
 
-    exact = inputs.valid if inputs.confidence is None else inputs.valid & (inputs.confidence == 1)
-    source = np.where(exact, inputs.source.values, 0) * inputs.storage.factor
-    return consistency(stored, source, exact)
+    source = np.where(inputs.valid, inputs.source.values, 0) * inputs.storage.factor
+    soft = (inputs.trust > 0) & (inputs.trust < 1)
+    return [consistency(inputs.storage.read_back(stored), source, cells) for cells in (inputs.trust == 1, soft)]
 
 
 def _write_all(
@@ -233,7 +299,6 @@ def _write_all(
     inputs: Inputs,
     result: Result,
     stored: np.ndarray,
-    place: Georeference | None,
     outcome: Outcome,
 ) -> int | None:
     """Write the result last; should anything fail, what this job wrote is removed again."""
@@ -245,9 +310,9 @@ def _write_all(
         if job.preview is not None or job.compare is not None:
             write_pictures(job, inputs, result)
         if job.report is not None:
-            write_bytes_atomically(job.report, report_json(job, outcome, place))
+            write_bytes_atomically(job.report, report_json(job, outcome, inputs.place))
         nodata = inputs.storage.marker if job.output.suffix.lower() in (".tif", ".tiff") else None
-        write_image(job.output, stored, nodata=nodata, georeference=place)
+        write_image(job.output, stored, nodata=nodata, georeference=inputs.place, meaning=inputs.storage.meaning)
     except BaseException:
         for path in new:
             path.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import numpy as np
 
 from dada.errors import InputError
 from dada.io.quiet import captured_output, one_line
-from dada.io.raster import Georeference, ImageWarning, Raster, Role
+from dada.io.raster import PLAIN, Georeference, ImageWarning, Meaning, Raster, Role
 from dada.io.size import check_ratio, check_size
 
 _LOSSY = {"JPEG", "YCBCR JPEG", "WEBP", "JXL"}
@@ -24,10 +25,9 @@ _WRITABLE = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "i
 
 
 def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
-    """Read all bands, or the band numbered `key` (from 1), with georeference and nodata of the file.
+    """Read all bands, or the band numbered `key` (from 1), with georeference, nodata and meaning of the file.
 
-    Declared scale and offset of a band are not applied; a guide loses its alpha band, and a mask beside the
-    values is not read; each gives a warning.
+    Values come as stored. A guide loses its alpha band, and a mask beside the values is not read; each gives a warning.
     """
     notes: list[str] = []  # warned of once the output is no longer captured
     with _gdal(path), _open(path) as dataset:
@@ -46,6 +46,7 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
             check_ratio(path, need, path.stat().st_size, ratio)
         bands = _bands(path, dataset, role, key, notes)
         notes += _what_is_not_read(dataset, bands)
+        meaning = _meaning(path, dataset, bands[0], role)
         values = np.empty((dataset.height, dataset.width, len(bands)), dtype)
         for at, band in enumerate(bands):
             values[..., at] = dataset.read(band)
@@ -53,10 +54,16 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
         georeference, nodata = _georeference(dataset), dataset.nodatavals[bands[0] - 1]
     for note in notes:
         warnings.warn(f"{path}: {note}", ImageWarning, stacklevel=2)
-    return Raster(values, nodata, georeference, path, "tiff")
+    return Raster(values, nodata, georeference, path, "tiff", meaning)
 
 
-def encode_tiff(path: Path, values: np.ndarray, nodata: float | None, georeference: Georeference | None) -> bytes:
+def encode_tiff(
+    path: Path,
+    values: np.ndarray,
+    nodata: float | None,
+    georeference: Georeference | None,
+    meaning: Meaning = PLAIN,
+) -> bytes:
     """Encode (H, W) or (H, W, C) of any real dtype GDAL knows, deflated."""
     if values.dtype.name not in _WRITABLE:
         raise InputError(
@@ -86,6 +93,7 @@ def encode_tiff(path: Path, values: np.ndarray, nodata: float | None, georeferen
             with memory.open(driver="GTiff", **profile) as dataset:
                 for band in range(count):
                     dataset.write(values if values.ndim == 2 else values[..., band], band + 1)
+                _write_meaning(dataset, meaning)
             return bytes(memory.getbuffer())
 
 
@@ -156,10 +164,13 @@ def _bands(path: Path, dataset: Any, role: Role, key: str | None, notes: list[st
 def _what_is_not_read(dataset: Any, bands: list[int]) -> Iterator[str]:
     from rasterio.enums import MaskFlags
 
-    pairs = list(zip(dataset.scales, dataset.offsets, strict=True))
-    scale, offset = next((pairs[band - 1] for band in bands if pairs[band - 1] != (1.0, 0.0)), (1.0, 0.0))
-    if (scale, offset) != (1.0, 0.0):
-        yield f"its scale {scale:g} and offset {offset:g} are not applied: the values are taken as stored"
+    if len({(dataset.scales[band - 1], dataset.offsets[band - 1]) for band in bands}) > 1:
+        yield "the scales and offsets of its bands differ, and are not applied: the values are taken as stored"
+    if dataset.transform.is_identity and (dataset.gcps[0] or dataset.rpcs):
+        yield (
+            "its place on the ground is given by control points or coefficients (GCP, RPC), which are not applied: it "
+            "is taken as an image without a place; gdalwarp applies them"
+        )
     if missing := _missing_blocks(dataset, bands[0]):
         yield (
             f"{missing} of its blocks were never written and read as nodata or 0: it is a sparse TIFF, or "
@@ -203,6 +214,26 @@ def _georeference(dataset: Any) -> Georeference | None:
         return None
     a, b, c, d, e, f = (float(number) for number in tuple(dataset.transform)[:6])
     return Georeference(dataset.crs.to_wkt() if dataset.crs else None, (a, b, c, d, e, f))
+
+
+def _meaning(path: Path, dataset: Any, band: int, role: Role) -> Meaning:
+    scale, offset = float(dataset.scales[band - 1]), float(dataset.offsets[band - 1])
+    if role == "source" and (not scale or not math.isfinite(scale) or not math.isfinite(offset)):
+        raise InputError(
+            f"{path}: it declares the scale {scale:g} and the offset {offset:g}, which give no value. Set the true "
+            "ones, or 1 and 0, with gdal_edit.py -scale and -offset."
+        )
+    return Meaning(scale, offset, dataset.units[band - 1] or None, dataset.descriptions[band - 1] or None)
+
+
+def _write_meaning(dataset: Any, meaning: Meaning) -> None:
+    count = dataset.count
+    if meaning.scaled:
+        dataset.scales, dataset.offsets = (meaning.scale,) * count, (meaning.offset,) * count
+    if meaning.unit:
+        dataset.units = (meaning.unit,) * count
+    if meaning.description:
+        dataset.descriptions = (meaning.description,) * count
 
 
 def _fits(value: float, dtype: np.dtype) -> bool:

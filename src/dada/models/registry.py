@@ -55,6 +55,8 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
         return load_method(chosen)
     if split_settings(chosen)[0].exists():
         return load_method(f"dada:{chosen}")
+    if path.suffix or len(path.parts) > 1:
+        raise InputError(f"model {chosen}: there is no such file or folder. Check the path to the weights.")
     raise InputError(
         f"model {chosen!r} is unknown. Use one of: default, learned, dynamic and none (which need no weights), a file "
         f"or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method ({', '.join(METHODS)}, "

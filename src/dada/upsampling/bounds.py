@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +31,22 @@ def bounds(low: float, high: float, pixels: float) -> tuple[float, float]:
     """
     reach = (MARGIN + pixels / HIDDEN) * (high - low)
     return max(low - reach, LEAST_SHARE * low) if low >= 0 else low - reach, high + reach
+
+
+def kept_within(values: np.ndarray, source: np.ndarray, trust: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+    """Return the nearest image between two values, such as those that a file can hold, with the means of its cells.
+
+    Args:
+        values: (H, W), NaN where it is invalid.
+        source: (h, w) between these values.
+        trust: (h, w) in 0..1: 1 is exact, 0 is no measurement.
+        ends: least and largest value of the result.
+    """
+    known = np.isfinite(values)
+    image = torch.from_numpy(np.where(known, values, values.dtype.type(0)))
+    valid, exact = (torch.from_numpy(cells) for cells in (trust > 0, trust == 1))
+    inside = bounded(image, torch.from_numpy(source), valid, exact, ends).clamp(*ends).numpy()
+    return np.where(known, inside, values).astype(values.dtype)
 
 
 def bounded(values: Tensor, source: Tensor, valid: Tensor, exact: Tensor, ends: tuple[float, float]) -> Tensor:

@@ -17,19 +17,21 @@ from torch import Tensor
 from dada.diffusion import up
 from dada.errors import InputError
 from dada.io.units import parse_unit
-from dada.models.default import suited_to
+from dada.models.default import bands_used, suited_to
 from dada.models.model import Model, data_unit_of
 from dada.models.registry import load_model
 from dada.sample import Method
 from dada.sample.guide import Bands, bands_first, unit_range
 from dada.upsampling.adjust import Choice
+from dada.upsampling.confidence import read_trust
+from dada.upsampling.labelled import is_labelled, plain_cells, plain_pair
 from dada.upsampling.memory import check_memory
 from dada.upsampling.problem import Problem, too_extreme
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
 from dada.upsampling.result import Report, Result, UpsampleWarning, consistency
 from dada.upsampling.solve import Solved, direct, solve
 from dada.upsampling.solver import Solver, SolverName
-from dada.upsampling.source import ArrayLike, Cells, check_sizes, read_confidence, read_source
+from dada.upsampling.source import ArrayLike, Cells, Marker, check_sizes, read_source
 
 Warn = Callable[[str], None]
 
@@ -41,7 +43,8 @@ def upsample(
     model: str | os.PathLike[str] | Model | Method = "default",
     mask: ArrayLike | None = None,
     confidence: ArrayLike | None = None,
-    invalid: float | None = None,
+    noise: ArrayLike | float | None = None,
+    invalid: Marker = "auto",
     adjust: Choice = "auto",
     solver: SolverName = "equilibrium",
     tolerance: float | None = None,
@@ -55,7 +58,9 @@ def upsample(
     Gradients are not kept; `dada.diffusion.equilibrium` is the differentiable operator.
 
     Args:
-        source: (h, w) NumPy array or torch tensor of any real dtype and unit. NaN and infinities are invalid.
+        source: (h, w) NumPy array, torch tensor or xarray DataArray of any real dtype and unit. NaN and infinities are
+            invalid. A DataArray gives DataArrays, with the coordinates of a guide that is one too; where both have
+            coordinates, they are laid on each other by these, as maps are (`dada.upsampling.labelled`).
         guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
             same area; 8-bit, 16-bit, or float; see `dada.sample.guide.unit_range` for how its values are taken. NumPy
             masked arrays are masked where they have no value.
@@ -64,8 +69,12 @@ def upsample(
         mask: (h, w) bool, True where the source is valid.
         confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
             weight c / (1 - c): the diffusion may move its mean, the less the closer c is to 1. At 1/2 a cell
-            weighs about as much as its ties to one neighbouring cell in a flat part of the guide.
-        invalid: value that marks invalid cells in the source, beside NaN.
+            weighs about as much as its ties to one neighbouring cell in a flat part of the guide. Whole numbers are
+            levels from 0 to 1 or 2, or 8 or 16 bits without sign; they are divided by the largest.
+        noise: standard deviation of the measurements in the unit of the source, one number or (h, w). Cells are held
+            with the weight that follows from it (`dada.upsampling.confidence`), so that their means may move.
+        invalid: value that marks invalid cells in the source, beside NaN. By default 0 in sources of whole numbers and
+            none in floats; None: no value does.
         adjust: "ratio" scales a cell to its measurement (positive values only), "shift" adds to it (any
             values); "auto" is what the model was trained with, "shift" for the learned default; for models that
             learned nothing "ratio" where all valid values are positive and within a factor of 100 of each other,
@@ -89,10 +98,14 @@ def upsample(
     """
     begin = time.perf_counter()
     notes: list[str] = []
-    inputs = _read(source, guide, mask, confidence, invalid, notes.append)
+    wrap = None
+    if is_labelled(source) or is_labelled(guide):
+        source, guide, part, invalid, wrap, notes = plain_pair(source, guide, invalid)
+        mask, confidence, noise = (plain_cells(given, part) for given in (mask, confidence, noise))
+    inputs = _read(source, guide, mask, (confidence, noise), invalid, notes.append)
     chosen = _model(model, inputs, notes.append)
     way = Solver.of(method or solver, tolerance, steps)
-    fine, guide_range = unit_range(inputs.bands, inputs.device, notes.append)
+    fine, guide_range = unit_range(bands_used(chosen, inputs.bands), inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
     problem = _problem(inputs, fine, _millimetres(unit))
     _check_data_unit(chosen, problem, notes.append)
@@ -105,7 +118,8 @@ def upsample(
     report.warnings, report.seconds = notes, time.perf_counter() - begin
     for text in notes:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
-    return Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+    result = Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+    return wrap(result) if wrap else result
 
 
 @dataclass(frozen=True)
@@ -128,14 +142,16 @@ def _read(
     source: ArrayLike,
     guide: ArrayLike,
     mask: ArrayLike | None,
-    confidence: ArrayLike | None,
-    invalid: float | None,
+    held: tuple[ArrayLike | None, ArrayLike | float | None],
+    invalid: Marker,
     warn: Warn,
 ) -> _Inputs:
     cells = read_source(source, invalid, mask, warn)
-    trust = read_confidence(confidence, cells)
+    trust = read_trust(*held, cells.values, cells.valid, warn)
     bands = bands_first(guide)
-    factors = check_sizes(cells.values.shape, bands.shape[1:], warn)
+    factors = check_sizes(
+        cells.values.shape, bands.shape[1:], warn, bands.shape[0], soft=int(((trust > 0) & (trust < 1)).sum())
+    )
     check_memory((bands.shape[1], bands.shape[2]), bands.shape[0], cells.values.itemsize)
     device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
     return _Inputs(cells, trust, bands, factors, device)
@@ -148,7 +164,7 @@ def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn
         return found
     chosen, why = suited_to(found, len(inputs.bands), inputs.size)
     if why:
-        warn(f"model {chosen.name} was used, which learned nothing: {why}")
+        warn(why)
     return chosen
 
 
@@ -216,6 +232,7 @@ def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Ten
 def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **known: Any) -> Report:
     trust, (h, w), (height, width) = inputs.trust, inputs.cells.values.shape, inputs.size
     largest, mean = consistency(values, inputs.cells.values, trust == 1)
+    soft = consistency(values, inputs.cells.values, (trust > 0) & (trust < 1))
     invalid = 0 if (trust > 0).all() else int((~up(torch.from_numpy(trust > 0), inputs.size)).sum())
     lost = height * width - int(kept.sum())
     return Report(
@@ -231,6 +248,8 @@ def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **
         reason=solved.reason,
         consistency_max=largest,
         consistency_mean=mean,
+        uncertain_max=soft[0],
+        uncertain_mean=soft[1],
         invalid_cells=int((trust == 0).sum()),
         uncertain_cells=int(((trust > 0) & (trust < 1)).sum()),
         invalid_pixels=lost,

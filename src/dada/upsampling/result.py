@@ -35,6 +35,8 @@ class Report:
     reason: str
     consistency_max: float | None  # |average of the result - source| over exact cells; None: no exact cell
     consistency_mean: float | None
+    uncertain_max: float | None  # the same over cells of a confidence between 0 and 1; None: there is none
+    uncertain_mean: float | None
     invalid_cells: int
     uncertain_cells: int  # of a confidence between 0 and 1
     invalid_pixels: int  # in the result
