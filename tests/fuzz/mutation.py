@@ -1,4 +1,4 @@
-"""Damage to files: blind, and such as keeps a format's own structure, so that it reaches the decoder behind the header."""
+"""Damage to files: blind, and such as keeps the structure of a format and so reaches the decoder behind the header."""
 
 from __future__ import annotations
 

@@ -12,11 +12,12 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.fuzz.make_seeds import SEEDS
-from tests.fuzz.targets import TARGETS, Finding, Target
+from tests.fuzz.targets import TARGETS, FindingError, Target
 
 HANG = 300.0  # seconds on the wall after which a case is taken to hang
 FOUND = 3  # exit code
@@ -30,6 +31,7 @@ def main(name: str, folder: Path, number: int, seconds: float) -> int:
     seeds = sorted(SEEDS.iterdir())
     end, peak, count = time.monotonic() + seconds, 0, 0
     with (folder / "stacks.txt").open("w") as stacks:
+        sys.unraisablehook = _UNRAISABLE.append
         while time.monotonic() < end:
             random = np.random.default_rng([number, count])
             for path in case.iterdir():
@@ -46,6 +48,7 @@ def main(name: str, folder: Path, number: int, seconds: float) -> int:
     return 0
 
 
+_UNRAISABLE: list[Any] = []
 WARM_UP = 20  # cases that also import and compile; memory is not counted in them
 
 
@@ -54,10 +57,12 @@ def _run(target: Target, case: Path, seeds: list[Path], random: np.random.Genera
     begin = time.process_time()
     try:
         target.run(case, seeds, random)
-    except Finding as finding:
+    except FindingError as finding:
         return str(finding)
     except Exception:
         return traceback.format_exc()
+    if _UNRAISABLE:
+        return f"an exception that nobody can catch: {_UNRAISABLE[0].exc_value!r}"
     took, grown = time.process_time() - begin, _memory() - peak
     if took > target.seconds and peak != sys.maxsize:
         return f"took {took:.1f} s of the processor"

@@ -109,7 +109,7 @@ def _check_memory(path: Path, dataset: Any, dtype: np.dtype) -> None:
 def _has_palette(dataset: Any) -> bool:
     from rasterio.enums import ColorInterp
 
-    return dataset.count == 1 and dataset.colorinterp[0] == ColorInterp.palette
+    return bool(dataset.count == 1 and dataset.colorinterp[0] == ColorInterp.palette)
 
 
 @contextmanager
