@@ -44,7 +44,7 @@ def check_size(path: Path, height: int, width: int, channels: int, pixel: int) -
     if need > limit:
         raise InputError(
             f"{path}: its header states {width} x {height} pixels with {channels} channel(s), which would "
-            f"need {need / 2**30:.1f} GiB of memory once decoded; the limit is {limit / 2**30:g} GiB. "
+            f"need {need / 2**30:.3g} GiB of memory once decoded; the limit is {limit / 2**30:.3g} GiB. "
             "If the size is right, cut the image into tiles, or raise the limit by the environment variable "
             f"{VARIABLE}={math.ceil(need / 2**30)}; if not, the file is damaged: export it again."
         )
@@ -66,7 +66,7 @@ def check_expansion(path: Path, need: int, stored: int) -> None:
     """
     if need > max(UNBACKED_BYTES, stored * EXPANSION) and _stated_limit() is None:
         raise InputError(
-            f"{path}: it has {stored} bytes and would take {need / 2**30:.2g} GiB once decoded, more than {EXPANSION} "
+            f"{path}: it has {stored} bytes and would take {need / 2**30:.3g} GiB once decoded, more than {EXPANSION} "
             "times as much. The file is damaged or almost empty: export it again, or allow its size by the environment "
             f"variable {VARIABLE}={math.ceil(need / 2**30)}."
         )
