@@ -20,8 +20,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.fuzz.targets import TARGETS
-from tests.fuzz.worker import FOUND, HANG
+from tests.fuzz.targets import HANG, TARGETS
+from tests.fuzz.worker import FOUND
 
 SLICE = 90.0  # seconds that a process lives
 GRACE = 120.0  # seconds beyond a hang after which the runner ends a process itself
@@ -95,7 +95,7 @@ def _run_worker(target: str, work: Path, seed: int, seconds: float) -> str | Non
     with output.open("wb") as file:
         try:
             code = subprocess.run(
-                command, cwd=ROOT, stdout=file, stderr=file, check=False, timeout=seconds + HANG + GRACE
+                command, cwd=ROOT, stdout=file, stderr=file, check=False, timeout=seconds + 2 * HANG + GRACE
             ).returncode
         except subprocess.TimeoutExpired:
             return f"{target}: did not end, and left no stacks"
@@ -105,7 +105,7 @@ def _run_worker(target: str, work: Path, seed: int, seconds: float) -> str | Non
         return (work / "finding.txt").read_text()
     stacks = (work / "stacks.txt").read_text() if (work / "stacks.txt").exists() else ""
     if stacks:
-        return f"{target}: a case did not end within {HANG:g} s\n{stacks}"
+        return f"{target}: a case did not end within {2 * HANG:g} s\n{stacks}"
     return f"{target}: exit code {code}\n{output.read_text(errors='replace')[-4000:]}"
 
 

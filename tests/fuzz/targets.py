@@ -7,6 +7,8 @@ leaves a target is a finding. `FindingError` is raised for promises that are bro
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,20 @@ from tests.fuzz.mutation import damage
 MODELS = ("none", "dynamic", "default")
 MOST = 2**27
 """Bytes that a damaged seed may be decoded to."""
+
+
+HANG = 300.0
+"""Seconds on the wall after which a case is taken to hang; the slowest seen is compiling beside other work."""
+COLD = 0.1
+"""Share of processes that find nothing compiled."""
+WATCHED = """
+import faulthandler, sys
+stacks = open(sys.argv.pop(1), "w")
+faulthandler.dump_traceback_later(float(sys.argv.pop(1)), exit=True, file=stacks)
+from dada.cli import main
+sys.exit(main())
+"""
+"""The command, with a watchdog that writes the stack of every thread to a file and ends a process that hangs."""
 
 
 class FindingError(Exception):
@@ -61,8 +77,31 @@ def read(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
 def command(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
     """Run `dada upsample` on a pair with at least one damaged file: a result that can be read, or exit code 2."""
     from dada.cli import main
-    from dada.io import read_image
 
+    arguments, output = _command_line(folder, seeds, random)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = main(arguments)
+    _check_ended(code, output)
+
+
+def process(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
+    """The same in a process of its own, from its imports to its end; sometimes with nothing compiled before."""
+    arguments, output = _command_line(folder, seeds, random)
+    stacks, printed = folder / "stacks.txt", folder / "printed.txt"
+    environment = os.environ | ({"NUMBA_CACHE_DIR": str(folder / "cache")} if random.random() < COLD else {})
+    command = [sys.executable, "-c", WATCHED, str(stacks), str(HANG), *arguments]
+    with printed.open("w") as file:
+        code = subprocess.run(command, env=environment, stdout=file, stderr=file, check=False).returncode
+    if stacks.read_text():
+        raise FindingError(f"did not end within {HANG:g} s\n{stacks.read_text()}")
+    if "Traceback" in printed.read_text():
+        raise FindingError(printed.read_text())
+    _check_ended(code, output)
+
+
+def _command_line(folder: Path, seeds: list[Path], random: np.random.Generator) -> tuple[list[str], Path]:
+    """Arguments of the command, with the files they name written, and where the result is to be."""
     sources = [path for path in seeds if path.name.startswith("source_")]
     guides = [path for path in seeds if path.name.startswith("guide_")]
     source, guide = sources[random.integers(len(sources))], guides[random.integers(len(guides))]
@@ -78,14 +117,18 @@ def command(folder: Path, seeds: list[Path], random: np.random.Generator) -> Non
     if random.random() < 0.1:
         arguments += ["--preview"]
     (folder / "arguments.txt").write_text(" ".join(arguments))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        code = main(arguments)
+    return arguments, output
+
+
+def _check_ended(code: int, output: Path) -> None:
+    """A result that can be read, or none and exit code 2; nothing unfinished either way."""
+    from dada.io import read_image
+
     if code not in (0, 2):
         raise FindingError(f"exit code {code}")
     if (code == 0) != output.exists():
         raise FindingError(f"exit code {code}, but the result {'is there' if output.exists() else 'is missing'}")
-    if left := [path.name for path in folder.iterdir() if path.name.startswith(".dada-")]:
+    if left := [path.name for path in output.parent.iterdir() if path.name.startswith(".dada-")]:
         raise FindingError(f"an unfinished file is left: {left}")
     if code == 0:
         read_image(output)
@@ -123,7 +166,8 @@ def arrays(folder: Path, seeds: list[Path], random: np.random.Generator) -> None
 
 TARGETS = {
     "read": Target(read, 0.5, 5.0, 2**30),
-    "command": Target(command, 0.35, 60.0, 3 * 2**30),
+    "command": Target(command, 0.25, 60.0, 3 * 2**30),
+    "process": Target(process, 0.1, 60.0, 2**30),
     "arrays": Target(arrays, 0.15, 60.0, 2 * 2**30),
 }
 

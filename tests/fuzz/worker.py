@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import resource
+import shutil
 import sys
 import time
 import traceback
@@ -17,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.make_seeds import SEEDS
-from tests.fuzz.targets import TARGETS, FindingError, Target
+from tests.fuzz.targets import HANG, TARGETS, FindingError, Target
 
-HANG = 300.0  # seconds on the wall after which a case is taken to hang
 FOUND = 3  # exit code
 KIBIBYTE = 1024 if sys.platform != "darwin" else 1
 
@@ -35,8 +35,8 @@ def main(name: str, folder: Path, number: int, seconds: float) -> int:
         while time.monotonic() < end:
             random = np.random.default_rng([number, count])
             for path in case.iterdir():
-                path.unlink()
-            faulthandler.dump_traceback_later(HANG, exit=True, file=stacks)
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            faulthandler.dump_traceback_later(2 * HANG, exit=True, file=stacks)  # a process has a watchdog of its own
             found = _run(target, case, seeds, random, peak or sys.maxsize)
             faulthandler.cancel_dump_traceback_later()
             count += 1
