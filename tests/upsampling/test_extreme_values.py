@@ -1,4 +1,4 @@
-"""Floats near the ends of their type in a guide: an explanation, or values in 0..1; never NaN."""
+"""Floats near the ends of their type, in a guide or a source: an explanation, or a finite result; never NaN."""
 
 import numpy as np
 import pytest
@@ -30,6 +30,13 @@ def test_any_other_range_is_brought_to_zero_to_one(low, high):
     assert values.min() >= 0
     assert values.max() <= 1
     assert torch.isfinite(torch.from_numpy(dada.upsample(SOURCE, guide(low, high), model="none").values)).all()
+
+
+def test_a_source_whose_differences_leave_its_type_is_explained():
+    source = np.array([[1.0, MOST], [2.0, -MOST]], np.float32)
+    for model in ("none", "dynamic"):
+        with pytest.raises(InputError, match=r"the source ranges from -3\.4\S+ to 3\.4\S+, .*--invalid"):
+            dada.upsample(source, np.eye(8, dtype=np.float32), model=model)
 
 
 def test_a_ratio_over_more_orders_than_float32_has_is_explained():
