@@ -57,7 +57,7 @@ TIFFS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def write_seeds(folder: Path) -> None:
-    """Write every seed: sources begin with source_, guides with guide_."""
+    """Write every seed: names begin with source_, guide_ or weights_."""
     folder.mkdir(exist_ok=True)
     scene = render(24, 32)
     depth = scene.depth.reshape(6, 4, 8, 4).mean(axis=(1, 3)).astype(np.float32)
@@ -67,6 +67,17 @@ def write_seeds(folder: Path) -> None:
     for name, (role, dtype, options) in TIFFS.items():
         _write_tiff(folder, name, role, dtype, options, scene.guide, depth)
     _write_exr(folder, scene.guide, depth)
+    _write_weights(folder)
+
+
+def _write_weights(folder: Path) -> None:
+    import torch
+
+    from dada.io.weights import write_weights
+
+    state = {"layer.weight": torch.arange(6.0).reshape(2, 3), "layer.bias": torch.ones(2, dtype=torch.float16)}
+    write_weights(folder / "weights_layer.safetensors", state, {"config": "{}"})
+    torch.save(state, folder / "weights_layer.pt")
 
 
 def _write_ours(folder: Path, guide: np.ndarray, depth: np.ndarray, millimetres: np.ndarray) -> None:

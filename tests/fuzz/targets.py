@@ -55,7 +55,8 @@ def read(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
     from dada.io import read_image
 
     role = "guide" if random.random() < 0.6 else "source"
-    path = _damaged(folder, seeds[random.integers(len(seeds))], random)
+    images = [path for path in seeds if not path.name.startswith("weights_")]
+    path = _damaged(folder, images[random.integers(len(images))], random)
     before = _printed()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -72,6 +73,23 @@ def read(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
                 raise FindingError(f"read as {role}: {values.dtype}")
     if _printed() != before:
         raise FindingError("a library printed something")
+
+
+def weights(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
+    """Read a damaged file of weights: tensors, or InputError."""
+    from dada.io.weights import is_safetensors, read_safetensors, read_state
+
+    files = [path for path in seeds if path.name.startswith("weights_")]
+    path = _damaged(folder, files[random.integers(len(files))], random)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            state = read_safetensors(path)[0] if is_safetensors(path) else read_state(path)
+        except InputError as error:
+            _check_message(str(error), path)
+        else:
+            if not all(hasattr(tensor, "shape") for tensor in state.values()):
+                raise FindingError(f"not tensors: {state}")
 
 
 def command(folder: Path, seeds: list[Path], random: np.random.Generator) -> None:
@@ -165,7 +183,8 @@ def arrays(folder: Path, seeds: list[Path], random: np.random.Generator) -> None
 
 
 TARGETS = {
-    "read": Target(read, 0.5, 5.0, 2**30),
+    "read": Target(read, 0.45, 5.0, 2**30),
+    "weights": Target(weights, 0.05, 5.0, 2**30),
     "command": Target(command, 0.25, 60.0, 3 * 2**30),
     "process": Target(process, 0.1, 60.0, 2**30),
     "arrays": Target(arrays, 0.15, 60.0, 2 * 2**30),
