@@ -60,8 +60,7 @@ def code_of(module: str, home: str = PACKAGE) -> list[tuple[str, ast.Module]]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        ours = name.startswith(f"{PACKAGE}.") or (home != PACKAGE and name == PACKAGE)
-        if name in found or not (ours or (home != PACKAGE and name.partition(".")[0] == home)):
+        if name in found or name.partition(".")[0] not in (PACKAGE, home) or name == home == PACKAGE:
             continue
         found[name] = tree = _parse(name)
         if tree is not None:

@@ -66,8 +66,8 @@ def check_expansion(path: Path, need: int, stored: int) -> None:
     """
     if need > max(UNBACKED_BYTES, stored * EXPANSION) and _stated_limit() is None:
         raise InputError(
-            f"{path}: it has {stored} bytes and would take {need / 2**30:.3g} GiB once decoded, more than {EXPANSION} "
-            "times as much. The file is damaged or almost empty: export it again, or allow its size by the environment "
+            f"{path}: its {stored} bytes would be decoded to {need / 2**30:.3g} GiB, more than {EXPANSION} times as "
+            "much. The file is damaged or almost empty: export it again, or allow its size by the environment "
             f"variable {VARIABLE}={math.ceil(need / 2**30)}."
         )
 
