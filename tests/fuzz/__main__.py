@@ -23,6 +23,7 @@ from pathlib import Path
 from tests.fuzz.targets import HANG, TARGETS
 from tests.fuzz.worker import FOUND
 
+RECORDS = ("count.txt", "slowest.txt")
 SLICE = 90.0  # seconds that a process lives
 GRACE = 120.0  # seconds beyond a hang after which the runner ends a process itself
 ROOT = Path(__file__).parents[2]
@@ -33,12 +34,19 @@ class Tally:
 
     def __init__(self, findings: Path) -> None:
         self.findings, self.cases, self.spent, self.found = findings, Counter[str](), Counter[str](), Counter[str]()
+        self.slowest: dict[str, float] = {}
 
     def next_target(self) -> str:
         """The target that has had the least of its share of time; it is charged for a slice at once."""
         name = min(TARGETS, key=lambda name: self.spent[name] / TARGETS[name].share)
         self.spent[name] += 1
         return name
+
+    def count(self, target: str, work: Path) -> None:
+        """Add what a process has done."""
+        cases, slowest = ((work / name).read_text() if (work / name).exists() else "" for name in RECORDS)
+        self.cases[target] += int(cases or 0)
+        self.slowest[target] = max(self.slowest.get(target, 0.0), float(slowest or 0))
 
     def keep(self, target: str, work: Path, reason: str) -> None:
         """Keep the input of a case, one folder for each place in the code that it ended in."""
@@ -64,9 +72,11 @@ def main() -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         for job in range(options.jobs):
             pool.submit(_keep_running, tally, end, options.seed + (job << 32))
-    counts = ", ".join(f"{name} {tally.cases[name]:,}" for name in TARGETS)
+    counts = ", ".join(
+        f"{name} {tally.cases[name]:,} (slowest {seconds:.0f} s)" for name, seconds in tally.slowest.items()
+    )
     found = sum(tally.found.values())
-    print(f"{sum(tally.cases.values()):,} cases in {options.minutes:g} minutes ({counts}): {found} findings")
+    print(f"{sum(tally.cases.values()):,} cases in {options.minutes:g} minutes, {found} findings: {counts}")
     for name, count in tally.found.most_common():
         print(f"  {options.findings / name}: {count} times")
     return 1 if found else 0
@@ -81,8 +91,7 @@ def _keep_running(tally: Tally, end: float, seed: int) -> None:
         with tempfile.TemporaryDirectory(prefix="dada-fuzz-", dir=memory, ignore_cleanup_errors=True) as name:
             work = Path(name)
             reason = _run_worker(target, work, seed, min(SLICE, left))
-            count = work / "count.txt"
-            tally.cases[target] += int(count.read_text() or 0) if count.exists() else 0
+            tally.count(target, work)
             if reason is not None:
                 tally.keep(target, work, reason)
 

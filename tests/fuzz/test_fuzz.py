@@ -46,6 +46,8 @@ def test_a_process_that_ends_wrongly_is_kept_with_its_input(tmp_path: Path, caps
     assert "KeyError" in reason
     (work / "case" / "input.tif").write_bytes(b"II*")
     tally = Tally(tmp_path / "findings")
+    tally.count("read", work)
+    assert tally.cases["read"] == 0
     tally.keep("read", work, reason)
     (kept,) = (tmp_path / "findings").iterdir()
     assert {path.name for path in kept.iterdir()} == {"input.tif", "finding.txt"}

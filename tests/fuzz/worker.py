@@ -29,7 +29,7 @@ def main(name: str, folder: Path, number: int, seconds: float) -> int:
     target, case = TARGETS[name], folder / "case"
     case.mkdir(parents=True, exist_ok=True)
     seeds = sorted(SEEDS.iterdir())
-    end, peak, count = time.monotonic() + seconds, 0, 0
+    end, peak, count, slowest = time.monotonic() + seconds, 0, 0, 0.0
     with (folder / "stacks.txt").open("w") as stacks:
         sys.unraisablehook = _UNRAISABLE.append
         while time.monotonic() < end:
@@ -37,11 +37,15 @@ def main(name: str, folder: Path, number: int, seconds: float) -> int:
             for path in case.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             faulthandler.dump_traceback_later(2 * HANG, exit=True, file=stacks)  # a process has a watchdog of its own
+            begin = time.monotonic()
             found = _run(target, case, seeds, random, peak or sys.maxsize)
             faulthandler.cancel_dump_traceback_later()
             count += 1
             peak = peak or (_memory() if count == WARM_UP else 0)
             (folder / "count.txt").write_text(str(count))
+            if time.monotonic() - begin > slowest:
+                slowest = time.monotonic() - begin
+                (folder / "slowest.txt").write_text(f"{slowest:.1f}")
             if found is not None:
                 (folder / "finding.txt").write_text(f"{name}, seed {number}, case {count - 1}\n{found}\n")
                 return FOUND
