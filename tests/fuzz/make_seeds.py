@@ -76,7 +76,8 @@ def _write_weights(folder: Path) -> None:
     from dada.io.weights import write_weights
 
     state = {"layer.weight": torch.arange(6.0).reshape(2, 3), "layer.bias": torch.ones(2, dtype=torch.float16)}
-    write_weights(folder / "weights_layer.safetensors", state, {"config": "{}"})
+    write_weights(folder / "weights_layer.safetensors", state, {"dada": '{"features": 16, "rounds": 3}'})
+    (folder / "weights_settings.json").write_text('{"model": "dynamic", "kappa": 0.02, "rounds": 2}')
     torch.save(state, folder / "weights_layer.pt")
 
 

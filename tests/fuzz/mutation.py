@@ -123,5 +123,5 @@ def _binary_number(data: bytes, random: np.random.Generator) -> bytes:
 
 Damage = Callable[[bytes, np.random.Generator], bytes]
 _STRUCTURED: dict[bytes, Damage] = {b"II": _tiff_field, b"MM": _tiff_field, b"PF": _number_in_text}
-_STRUCTURED |= {b"Pf": _number_in_text, b"\x93N": _number_in_text}
+_STRUCTURED |= {b"Pf": _number_in_text, b"\x93N": _number_in_text, b'{"': _number_in_text}
 _STRUCTURED |= {b"v/": _binary_number, b"\x89P": _binary_number, b"\xff\xd8": _binary_number, b"PK": _binary_number}

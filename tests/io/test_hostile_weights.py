@@ -1,4 +1,4 @@
-"""A file of weights is numbers: code that it holds is never run."""
+"""A file of weights is numbers: code that it holds is never run, and its settings make nothing larger than itself."""
 
 import pickle
 from functools import partial
@@ -9,6 +9,7 @@ import torch
 
 import dada
 from dada.errors import InputError
+from dada.io.weights import write_weights
 
 
 class Attack:
@@ -31,3 +32,28 @@ def test_code_in_a_file_of_weights_is_not_run(tmp_path: Path, name, form):
         with pytest.raises(InputError, match="weights"):
             dada.load_model(model)
     assert not harm.exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "metadata"),
+    [
+        ("{}", {"dada": '{"features": 2000000000}'}),
+        ("{}", {"dada": '{"rounds": 1000000000000}'}),
+        ("{}", {"dada": "[" * 100_000}),
+        ("fdkn:{}", {"method": "fdkn", "config": '{"kernel_size": 1000000000}'}),
+        ("fdkn:{}", {"method": "fdkn", "config": "[" * 100_000}),
+    ],
+)
+def test_settings_beside_weights_make_no_network_larger_than_its_file(tmp_path: Path, model, metadata):
+    path = tmp_path / "weights.safetensors"
+    write_weights(path, {"a": torch.ones(3)}, metadata)
+    with pytest.raises(InputError, match=r"but the file holds 3 numbers|is not JSON|are damaged"):
+        dada.load_model(model.format(path))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"model": {}}', '{"model": []}', '{"kappa": {}}', "{"])
+def test_settings_of_any_form_are_explained(tmp_path: Path, text):
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"model .*settings\.json"):
+        dada.load_model(path)
