@@ -3,7 +3,7 @@
 # and is new enough. The versions in constraints.txt are tried with 3.11.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 NAMES      := python3.11 python3 python3.12 python3.13 python3.14 python
-PYTHON     ?= $(shell for name in $(NAMES); do if $$name -c '$(NEW_ENOUGH)' 2>/dev/null; then echo $$name; break; fi; done)
+PYTHON     ?= $(shell for name in $(NAMES); do $$name -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$name && break; done)
 VENV       ?= .venv
 BIN        := $(VENV)/bin
 
@@ -16,8 +16,8 @@ if [ -z "$$chosen" ]; then \
   echo "No Python 3.11 or newer was found (tried $(NAMES)). Install one, or name it: make PYTHON=/path/to/python3.11"; \
   exit 1; \
 elif ! $$chosen -c '$(NEW_ENOUGH)' 2>/dev/null; then \
-  echo "$$chosen is no Python 3.11 or newer ($$($$chosen --version 2>/dev/null || echo it does not run)). Name another:" \
-    "make PYTHON=/path/to/python3.11"; \
+  echo "$$chosen is no Python 3.11 or newer ($$($$chosen --version 2>/dev/null || echo it does not run))." \
+    "Name another: make PYTHON=/path/to/python3.11"; \
   exit 1; \
 fi
 endef
