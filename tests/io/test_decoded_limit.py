@@ -67,6 +67,16 @@ def test_what_the_fuzzer_found_is_refused_without_taking_memory(path: Path, capf
     assert not unraised
 
 
+def test_an_openexr_file_decoded_at_once_is_bounded_apart(tmp_path: Path):
+    data = bytearray((SEEDS / "guide_lines_dwaa.exr").read_bytes() + bytes(800_000))
+    at = data.index(b"dataWindow\0box2i\0") + len(b"dataWindow\0box2i\0") + 4
+    data[at : at + 16] = struct.pack("<4i", 0, 0, 49_999_999, 3)  # 1.1 GiB in one piece
+    path = tmp_path / "a.exr"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="chunks of 4 rows of 50000000 pixels"):
+        read_image(path, role="guide")
+
+
 def test_what_is_far_smaller_on_disk_needs_the_users_word(almost_empty: Path, monkeypatch):
     with pytest.raises(InputError, match=r"more than 2000 times.*DADA_MAX_IMAGE_GIB=1\b"):
         read_image(almost_empty)

@@ -17,6 +17,7 @@ _MAX_HEADER = 1 << 20
 _ROWS_A_CHUNK = {0: 1, 1: 1, 2: 1, 3: 16, 4: 32, 5: 16, 6: 32, 7: 32, 8: 32, 9: 256}
 _BOUNDED = range(8)  # none to B44A; DWA can pack flat areas without limit, see dada.io.size
 _RATIO = 2000
+_MAX_CHUNK = 1 << 28  # bytes that are decoded at once, for which the library takes up to eight times as many
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,12 @@ def read_exr_header(path: Path) -> ExrHeader:
         check_size(path, height, width, len(channels), pixel)
         if max(abs(side) for side in window) > 2**30:
             raise struct.error("data window out of range")
-        chunks = math.ceil(height / _ROWS_A_CHUNK[compression])
+        rows = min(height, _ROWS_A_CHUNK[compression])
+        chunks = math.ceil(height / rows)
         if flags & _TILED:
             chunks = _tiles(attributes["tiles"], height, width, pixel)
+        elif rows * width * pixel > _MAX_CHUNK:
+            raise struct.error(f"chunks of {rows} rows of {width} pixels")
         display = attributes["displayWindow"]
     except (struct.error, KeyError, IndexError, ValueError) as error:
         if isinstance(error, InputError):
