@@ -16,11 +16,12 @@ import numpy as np
 from dada.errors import InputError
 from dada.io.quiet import captured_output, one_line
 from dada.io.raster import PLAIN, Georeference, ImageWarning, Meaning, Raster, Role
-from dada.io.size import check_ratio, check_size
+from dada.io.size import check_expansion, check_ratio, check_size
 
 _LOSSY = {"JPEG", "YCBCR JPEG", "WEBP", "JXL"}
 # pixels that a stored byte can hold at most, by compression; 8 without, as GDAL unpacks single bits
 _RATIOS = {None: 8, "PACKBITS": 128 * 8, "DEFLATE": 1032 * 8, "LZW": 4096 * 8}
+_MAX_BLOCK = 1 << 26
 _WRITABLE = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64")
 
 
@@ -39,11 +40,7 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
         dtype = np.dtype(dataset.dtypes[0])
         if dtype.kind not in "uif":
             raise InputError(f"{path}: it holds values of type {dtype}, not real numbers. Export it as float32.")
-        check_size(path, dataset.height, dataset.width, dataset.count, dtype.itemsize)
-        ratio = _RATIOS.get(dataset.tags(ns="IMAGE_STRUCTURE").get("COMPRESSION"))
-        if ratio is not None:
-            need = dataset.height * dataset.width * dataset.count * dtype.itemsize
-            check_ratio(path, need, path.stat().st_size, ratio)
+        _check_memory(path, dataset, dtype)
         bands = _bands(path, dataset, role, key, notes)
         notes += _what_is_not_read(dataset, bands)
         meaning = _meaning(path, dataset, bands[0], role)
@@ -95,6 +92,32 @@ def encode_tiff(
                     dataset.write(values if values.ndim == 2 else values[..., band], band + 1)
                 _write_meaning(dataset, meaning)
             return bytes(memory.getbuffer())
+
+
+def _check_memory(path: Path, dataset: Any, dtype: np.dtype) -> None:
+    """Refuse what would take too much memory: the image, a single one of its blocks, or its colours."""
+    height, width, count, stored = dataset.height, dataset.width, dataset.count, path.stat().st_size
+    structure = dataset.tags(ns="IMAGE_STRUCTURE")
+    pixel = dtype.itemsize * (3 if _has_palette(dataset) else count)
+    check_size(path, height, width, count, pixel)
+    need = height * width * count * dtype.itemsize
+    ratio = _RATIOS.get(structure.get("COMPRESSION"))
+    if ratio is not None:
+        check_ratio(path, need, stored, ratio)
+    check_expansion(path, height * width * pixel, stored)
+    rows, columns = dataset.block_shapes[0]
+    block = rows * columns * dtype.itemsize * (count if structure.get("INTERLEAVE") == "PIXEL" else 1)
+    if block > max(4 * need, _MAX_BLOCK):  # GDAL decodes whole blocks
+        raise InputError(
+            f"{path}: its header states blocks of {columns} x {rows} pixels for an image of {width} x {height}. The "
+            "file is damaged: export it again."
+        )
+
+
+def _has_palette(dataset: Any) -> bool:
+    from rasterio.enums import ColorInterp
+
+    return bool(dataset.count == 1 and dataset.colorinterp[0] == ColorInterp.palette)
 
 
 @contextmanager
@@ -189,9 +212,7 @@ def _missing_blocks(dataset: Any, band: int) -> int:
 
 
 def _resolve_palette(path: Path, dataset: Any, role: Role, values: np.ndarray) -> np.ndarray:
-    from rasterio.enums import ColorInterp
-
-    if dataset.count > 1 or dataset.colorinterp[0] != ColorInterp.palette:
+    if not _has_palette(dataset):
         return values
     reversed_grey = dataset.tags(ns="IMAGE_STRUCTURE").get("MINISWHITE") == "YES"
     if role == "source":
@@ -202,11 +223,12 @@ def _resolve_palette(path: Path, dataset: Any, role: Role, values: np.ndarray) -
             "not the values. Export the measurements themselves."
         )
     colours = dataset.colormap(1)
-    table = np.zeros((max(*colours, np.iinfo(values.dtype).max) + 1, 3), np.uint8)
+    channels = 1 if reversed_grey else 3
+    table = np.zeros((max(*colours, np.iinfo(values.dtype).max) + 1, channels), np.uint8)
     for index, colour in colours.items():
-        table[index] = colour[:3]
+        table[index] = colour[:channels]
     resolved: np.ndarray = table[values[..., 0]]
-    return resolved[..., :1] if reversed_grey else resolved
+    return resolved
 
 
 def _georeference(dataset: Any) -> Georeference | None:

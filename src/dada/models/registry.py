@@ -6,14 +6,20 @@ Imports are written out, each in its place: a method is imported when it is firs
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from dada.errors import InputError
+from dada.models.installed import installed_methods, load_installed
 from dada.models.learning_free import Dynamic, LearningFree
 from dada.models.model import Model
 from dada.models.settings import EXAMPLE, read_settings
 from dada.sample import Method
+
+MODELS = ("default", "learned", "dynamic", "none")
+"""Models that come with the package."""
 
 METHODS = ("bicubic", "bicubic-torch", "gf", "sd", "pixt", "lgr-free", "dada-free", "jbu", "fgs", "gf-opencv")
 """Methods that learn nothing from other images."""
@@ -29,8 +35,9 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
         name: "default", which is "learned" where that fits and else "dynamic" (see `dada.models.default`); "learned",
             the network that comes with the package; "dynamic" or "none", which need no weights; a file or folder of
             weights of DADA; a JSON file of settings of a model without weights; or another method of the bench with
-            its weights, as "msg:FILE". What a file of weights does not tell follows after a question mark, as in
-            "best_model.pth?unit=middlebury" (see `DADA.accept`) or "lgr:FILE?solver=equilibrium".
+            its weights, as "msg:FILE", also of another package (see `dada.models.installed`). What a file of weights
+            does not tell follows after a question mark, as in "best_model.pth?unit=middlebury" (see `DADA.accept`) or
+            "lgr:FILE?solver=equilibrium".
 
     Raises:
         InputError: there is no such model, or the file is not one; the message says what there is.
@@ -51,8 +58,11 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
             return learned()
     if path.suffix == ".json" and not path.is_dir():
         return read_settings(path)
-    if chosen.partition(":")[0] in METHODS + NETWORKS:
+    owner = chosen.partition(":")[0]
+    if owner in METHODS + NETWORKS:
         return load_method(chosen)
+    if owner in (foreign := foreign_methods()):
+        return load_installed(foreign[owner], chosen[len(owner) + 1 :])
     if split_settings(chosen)[0].exists():
         return load_method(f"dada:{chosen}")
     if path.suffix or len(path.parts) > 1:
@@ -60,8 +70,19 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
     raise InputError(
         f"model {chosen!r} is unknown. Use one of: default, learned, dynamic and none (which need no weights), a file "
         f"or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method ({', '.join(METHODS)}, "
-        f"{', '.join(f'{n}:FILE' for n in NETWORKS)})."
+        f"{', '.join(f'{n}:FILE' for n in NETWORKS)}){_others(foreign)}."
     )
+
+
+def foreign_methods() -> dict[str, EntryPoint]:
+    """Methods of other packages by name; a name of ours stays ours."""
+    return {n: point for n, point in installed_methods().items() if n not in MODELS + METHODS + NETWORKS}
+
+
+def _others(foreign: Iterable[str]) -> str:
+    """Names of methods of other packages, for a message."""
+    names = ", ".join(sorted(foreign))
+    return f", or one of another package ({names})" if names else ""
 
 
 def load_method(text: str) -> Method:

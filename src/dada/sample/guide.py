@@ -58,7 +58,7 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         [C, H, W] float32, and the values that became 0 and 1.
 
     Raises:
-        InputError: no finite pixel.
+        InputError: no finite pixel, or a range that float32 cannot hold.
     """
     values = _float32(bands).to(device)
     bad = _without_value(values, bands)
@@ -71,7 +71,7 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         values = _fill_nearest(values, bad)
     low, high = _range(values, bands)
     if low or str(bands.dtype) not in EIGHT_BITS:
-        values.sub_(low).div_(high - low or 1.0).clamp_(0, 1)
+        values.sub_(low).div_(_span(low, high)).clamp_(0, 1)
     else:  # all of them are between 0 and 255
         values.div_(high)
     if _uniform(values[:, ::STRIDE, ::STRIDE]) and _uniform(values):
@@ -138,6 +138,17 @@ def _range(values: Tensor, bands: Bands) -> tuple[float, float]:
     sample = flat[:: max(1, len(flat) // SAMPLE)].cpu().numpy().astype(np.float64)
     low, high = (float(v) for v in np.percentile(sample, STRETCH))
     return (low, high) if high > low else (least, most)
+
+
+def _span(low: float, high: float) -> float:
+    """The difference, as float32 can hold it and divide by it."""
+    limits = torch.finfo(torch.float32)
+    if high - low > limits.max:
+        raise InputError(
+            f"the guide ranges from {low:g} to {high:g}, a span that float32 cannot hold. If such values mark missing "
+            "pixels, declare them as nodata or store NaN instead; if not, scale the guide, for example to 0..1."
+        )
+    return max(high - low, limits.tiny)
 
 
 def _fill_nearest(values: Tensor, bad: Tensor) -> Tensor:

@@ -46,7 +46,8 @@ def read_source(source: ArrayLike, invalid: Marker, mask: ArrayLike | None, warn
     """Check the source and tell valid from invalid cells. A marker "auto" is 0 for integers, none for floats.
 
     Raises:
-        InputError: no image of real numbers, a mask that does not fit, or not a single valid cell.
+        InputError: no image of real numbers, a mask that does not fit, values that span more
+            than their type can hold, or not a single valid cell.
     """
     array = _numpy(source)
     _check_source_shape(array)
@@ -75,6 +76,7 @@ def read_source(source: ArrayLike, invalid: Marker, mask: ArrayLike | None, warn
     _warn_of_markers(array[valid], warn)
     working = np.float32 if array.dtype.itemsize <= (2 if array.dtype.kind in "ui" else 4) else np.float64
     values = np.where(valid, array, 0).astype(working)
+    _check_span(values[valid])
     device = source.device if isinstance(source, Tensor) else None
     dtype = source.dtype if isinstance(source, Tensor) else array.dtype
     if array.dtype.kind in "ui":
@@ -227,6 +229,17 @@ def _far_values(measured: np.ndarray) -> np.ndarray:
         return none
     alien = measured[size >= levels[gaps[0] + 1]]
     return alien if 2 * alien.size <= measured.size else none
+
+
+def _check_span(measured: np.ndarray) -> None:
+    """Refuse values whose differences leave their type, as unstated markers of both signs do."""
+    low, high = measured.min(), measured.max()
+    with np.errstate(over="ignore"):
+        if not np.isfinite(high - low):
+            raise InputError(
+                f"the source ranges from {low:g} to {high:g}, a span that {measured.dtype} cannot hold. If such values "
+                "mean no measurement, mark them as NaN, with a mask, or with invalid= (--invalid)."
+            )
 
 
 # ---- messages ----------------------------------------------------------------------------------------------
