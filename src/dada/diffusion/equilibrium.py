@@ -14,22 +14,23 @@ and then, whatever the number of iterations was,
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from dada.operators import operator
 
 from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
-from .loop import flatten, start
-from .measurement import Adjust, Measurement, read_measurement
+from .loop import flat_initial, start
+from .measurement import Adjust, Given, Measurement, measure, read_given
 from .multigrid import alike
 from .newton import FAR, NARROW, solve_ratio, solve_ratio_adjoint
-from .solution import ConvergenceWarning, Solution, summarise
+from .second_order import gradient_of_gradient
+from .solution import ConvergenceWarning, Solution, misfit, outside, why
 from .system import Array, System, divide, total
 
 TOLERANCE = 2e-4
@@ -74,68 +75,117 @@ def equilibrium(
     """
     if not tolerance > 0 or max_iterations < 1:
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
-    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
-    flat = flatten(coefficients, source.shape[1])
-    record = _Record(measurement, adjust, tolerance, max_iterations)
-    with torch.no_grad():
-        begin = start(initial, source, measurement).detach()
-    apply: Any = _Equilibrium.apply
-    values: Tensor = apply(measurement.source, measurement.weight, *flat, begin, record)
-    reason = [
-        f"reached tolerance {tolerance:g}"
-        if done
-        else f"stopped after {int(count)} iterations with residual {float(left):.1e}, tolerance {tolerance:g}"
-        for count, left, done in zip(*record.account, strict=True)
-    ]
-    bad = [text for text, done in zip(reason, record.account[-1], strict=True) if not done]
+    given = read_given(source, coefficients, mask, coverage, weight)
+    begin = flat_initial(initial, source.shape[:2], given)
+    how = adjust, float(tolerance), max_iterations, warn
+    found = solution_operator(*given, None if begin is None else begin.detach(), *how)
+    return Solution.of(source.shape[:2], *found, tolerance=tolerance)
+
+
+# ---- operators of torch: the solution, its gradient, and the gradient of that
+
+
+def _solve(
+    source: Tensor, vertical: Tensor, horizontal: Tensor, weight: Tensor | None, coverage: Tensor | None,
+    initial: Tensor | None, adjust: Adjust, tolerance: float, limit: int, warn: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return values [N, H, W], and for each image iterations, residual, converged, and the misfit's maximum and mean."""
+    measurement = measure(Given(source, vertical, horizontal, weight, coverage), adjust)
+    c, begin = Coefficients(vertical, horizontal), start(initial, measurement)
+    values, *account = in_groups(solve, c, measurement, adjust, begin, tolerance, limit)
+    bad = [why(*numbers, tolerance) for numbers in zip(*(v.tolist() for v in account), strict=True) if not numbers[-1]]
     if warn and bad:
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
-        warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=2)
-    return summarise(values, measurement, (source.shape[0], source.shape[1]), reason, *record.account)
+        warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=outside())
+    count, residual, converged = account
+    return values.contiguous(), count.long(), residual.double(), converged, *misfit(values, measurement)
 
 
-@dataclass
-class _Record:
-    """What goes into a solve beside its differentiable inputs, and what comes out beside its values."""
-
-    measurement: Measurement
-    adjust: Adjust
-    tolerance: float
-    limit: int
-    account: tuple[Tensor, ...] = ()  # [N] iterations, residual, converged
+def _solve_like(source: Tensor, vertical: Tensor, horizontal: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    kinds = torch.int64, torch.float64, torch.bool, torch.float64, torch.float64
+    values = source.new_empty(len(source), horizontal.shape[-2], vertical.shape[-1])
+    return values, *(source.new_empty(len(source), dtype=kind) for kind in kinds)
 
 
-class _Equilibrium(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, source: Tensor, weight: Tensor, *given: Any) -> Tensor:
-        *c, begin, record = given
-        how = record.measurement, record.adjust
-        values, *account = _in_groups(solve, Coefficients(*c), *how, begin, record.tolerance, record.limit)
-        record.account, ctx.record = tuple(account), record
-        ctx.save_for_backward(source, weight, *c, values)
-        return values
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    *given, _, adjust, tolerance, limit, _ = inputs
+    ctx.how = adjust, GRADIENT_LOOSER * tolerance, limit
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(output[0], *given)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, ...]:
-        source, weight, *c, y = ctx.saved_tensors
-        record: _Record = ctx.record
-        how = record.measurement, record.adjust
-        looser = GRADIENT_LOOSER * record.tolerance
-        fields = y.detach(), v.contiguous()
-        flux, *edges = _in_groups(adjoint, Coefficients(*c), *how, *fields, looser, record.limit)
-        grad_weight = None
-        if ctx.needs_input_grad[1]:
-            soft = (weight > 0) & torch.isfinite(weight)
-            misfit = source - record.measurement.down(y)
-            grad_weight = torch.where(soft, flux * misfit / torch.where(soft, weight, 1.0), 0.0)
-        return flux, grad_weight, *edges, None, None
+
+def _backward(ctx: Any, v: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    values, *given = ctx.saved_tensors
+    to_source, to_vertical, to_horizontal, to_weight = gradient_operator(v, values, *given, *ctx.how)
+    to_weight = None if given[3] is None else to_weight
+    return to_source, to_vertical, to_horizontal, to_weight, None, None, None, None, None, None
+
+
+def _gradient(
+    v: Tensor, y: Tensor, source: Tensor, vertical: Tensor, horizontal: Tensor, weight: Tensor | None,
+    coverage: Tensor | None, adjust: Adjust, tolerance: float, limit: int,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return dloss/dS, dloss/dc of the vertical and of the horizontal edges, and dloss/dw for v = dloss/dy at y."""
+    measurement = measure(Given(source, vertical, horizontal, weight, coverage), adjust)
+    c = Coefficients(vertical, horizontal)
+    flux, *edges = in_groups(adjoint, c, measurement, adjust, y, v.contiguous(), tolerance, limit)
+    firmness = measurement.weight
+    soft = (firmness > 0) & torch.isfinite(firmness)
+    misfit = measurement.source - measurement.down(y)
+    to_weight = torch.where(soft, flux * misfit / torch.where(soft, firmness, 1.0), 0.0)
+    return torch.where(measurement.count > 0, flux, 0.0), *edges, to_weight
+
+
+def _gradient_like(v: Tensor, y: Tensor, source: Tensor, vertical: Tensor, horizontal: Tensor, *_: Any) -> Any:
+    return tuple(given.new_empty(given.shape) for given in (source, vertical, horizontal, source))
+
+
+def _save_gradient(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    *given, ctx.adjust, _, _ = inputs
+    ctx.save_for_backward(*given)
+
+
+def _gradient_backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
+    *found, to_weight = second_operator(*cotangents, *ctx.saved_tensors, ctx.adjust)
+    return *found, None if ctx.saved_tensors[5] is None else to_weight, None, None, None, None
+
+
+def _second(*given: Any) -> tuple[Tensor, ...]:
+    *cotangents, v, y, source, vertical, horizontal, weight, coverage, adjust = given
+    problem = Given(source, vertical, horizontal, weight, coverage)
+    return gradient_of_gradient(cotangents, v, y, problem, measure(problem, adjust), adjust)
+
+
+def _second_like(*given: Any) -> tuple[Tensor, ...]:
+    return tuple(part.new_empty(part.shape) for part in (*given[4:9], given[6]))
+
+
+def _no_third(ctx: Any, *cotangents: Any) -> Any:
+    raise NotImplementedError("third derivatives of the equilibrium cannot be computed; those of first and second can.")
+
+
+_PROBLEM = "Tensor source, Tensor vertical, Tensor horizontal, Tensor? weight, Tensor? coverage"
+solution_operator = operator(
+    f"equilibrium({_PROBLEM}, Tensor? initial, str adjust, float tolerance, int limit, bool warn)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _solve, _solve_like, _save, _backward,
+)  # fmt: skip
+gradient_operator = operator(
+    f"equilibrium_gradient(Tensor v, Tensor y, {_PROBLEM}, str adjust, float tolerance, int limit)"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+    _gradient, _gradient_like, _save_gradient, _gradient_backward,
+)  # fmt: skip
+second_operator = operator(
+    f"equilibrium_second(Tensor a, Tensor b, Tensor c, Tensor d, Tensor v, Tensor y, {_PROBLEM}, str adjust)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _second, _second_like, lambda ctx, inputs, output: None, _no_third,
+)  # fmt: skip
 
 
 # ---- N images, in the arrays of a backend
 
 
-def _in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adjust, *given: Any) -> tuple[Tensor, ...]:
+def in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adjust, *given: Any) -> tuple[Tensor, ...]:
     """Run on images that are preconditioned alike, group by group."""
     groups = [images.to(c.vertical.device) for images in alike(measurement)]
     if len(groups) == 1:
@@ -176,8 +226,9 @@ def solve(
         y += backend.per_image(centre)
         system.source = source
         system.adjust(y, system.hard)
-        residual = divide(xp, xp.maximum(rz, 0 * rz), energy) ** 0.5
-        return tuple(backend.tensor(v) for v in (y, count, residual, rz <= target))
+        within = (xp.amin(y, (1, 2)) > (0 if system.is_ratio else -xp.inf)) & (xp.amax(y, (1, 2)) < xp.inf)
+        residual = xp.where(within, divide(xp, xp.maximum(rz, 0 * rz), energy) ** 0.5, xp.inf)
+        return tuple(backend.tensor(v) for v in (y, count, residual, (rz <= target) & within))
 
 
 def _solve_from(system: System, y: Array, target: Array, limit: int, energy: Array) -> tuple[Array, Array]:
@@ -270,5 +321,5 @@ def _warn_of_adjoint(left: float, tolerance: float) -> None:
         warnings.warn(
             f"gradient of the equilibrium not reached: relative residual {left**0.5:.1e}, tolerance {tolerance:g}",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=outside(),
         )

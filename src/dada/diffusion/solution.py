@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +21,8 @@ class Solution:
     """The target and how it was reached. Shapes: B samples, K channels.
 
     Attributes:
-        values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not.
+        values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not, as long as values
+            stay within the range of their type.
         iterations: [B, K] steps of the loop, or iterations of the solver.
         residual: [B, K] what is left to do. For the solver, the estimated energy norm of the error relative to that
             of the nearest-neighbour image; for the loop, the largest change in the last step relative to the range of
@@ -27,43 +30,52 @@ class Solution:
         misfit_max: [B, K] largest |down(values) - source| over measured cells.
         misfit_mean: [B, K] mean of the same.
         converged: [B, K] bool, whether the tolerance was reached.
-        reason: why it stopped, in words, for each image.
+        tolerance: of the solver; None: the loop's steps were done.
     """
 
     values: Tensor
     iterations: Tensor
     residual: Tensor
+    converged: Tensor
     misfit_max: Tensor
     misfit_mean: Tensor
-    converged: Tensor
-    reason: list[str]
+    tolerance: float | None = None
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], values: Tensor, *numbers: Tensor, tolerance: float | None = None) -> Solution:
+        """Bring values [N, H, W] and five numbers for each of the N images to [B, K]."""
+        numbers = tuple(number.reshape(shape) for number in numbers)
+        return cls(values.unflatten(0, shape), *numbers, tolerance)
+
+    @property
+    def reason(self) -> list[str]:
+        """Why it stopped, in words, for each image."""
+        account = zip(*(v.flatten().tolist() for v in (self.iterations, self.residual, self.converged)), strict=True)
+        return [why(*numbers, self.tolerance) for numbers in account]
 
 
-def summarise(
-    values: Tensor,  # [N, H, W]
-    measurement: Measurement,
-    shape: tuple[int, int],  # B, K
-    reason: list[str],
-    iterations: Tensor,
-    residual: Tensor,
-    converged: Tensor,
-) -> Solution:
-    """Measure the misfit and bring everything to [B, K]."""
-    with torch.no_grad():
-        largest, mean = _misfit(values.detach().double(), measurement)
-    return Solution(
-        values=values.reshape(*shape, *values.shape[-2:]),
-        iterations=iterations.reshape(shape),
-        residual=residual.reshape(shape),
-        misfit_max=largest.reshape(shape),
-        misfit_mean=mean.reshape(shape),
-        converged=converged.reshape(shape),
-        reason=reason,
-    )
+def why(iterations: int, residual: float, converged: bool, tolerance: float | None) -> str:
+    """Why a solve stopped."""
+    if tolerance is None:
+        return "stands still" if converged else f"{iterations} steps done"
+    if converged:
+        return f"reached tolerance {tolerance:g}"
+    if residual == math.inf:
+        return "values left the range of their type; rescale the source, or use float64 or shift"
+    return f"stopped after {iterations} iterations with residual {residual:.1e}, tolerance {tolerance:g}"
 
 
-def _misfit(values: Tensor, measurement: Measurement) -> tuple[Tensor, Tensor]:
+def outside() -> int:
+    """The stacklevel of a warning that is about the call of a user, wherever in torch and dada it is found."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("torch", "dada"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def misfit(values: Tensor, measurement: Measurement) -> tuple[Tensor, Tensor]:
     """Largest and mean |down(values) - source| over the measured cells of each image, [N]."""
     used = (measurement.count > 0).flatten(1)
-    error = (measurement.down(values) - measurement.source.detach()).abs().flatten(1) * used
-    return error.amax(dim=1), error.sum(dim=1) / used.sum(dim=1)
+    with torch.no_grad():
+        error = (measurement.down(values.detach().double()) - measurement.source.detach()).abs().flatten(1) * used
+        return error.amax(dim=1), error.sum(dim=1) / used.sum(dim=1)
