@@ -50,6 +50,10 @@ class Options:
     """Of the equilibrium."""
     steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
     """Of the loop."""
+    precision: Literal["float32", "float64"] = "float32"
+    """In which it is computed; cells are met to all digits of the source in either."""
+    device: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="(default: cpu)")] = None
+    """Device of torch on which models are computed: cpu, cuda, cuda:1, xpu."""
     source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
     """Array (NPZ), channel (OpenEXR) or band from 1 (TIFF) of the source file."""
     guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None

@@ -188,6 +188,8 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
             tolerance=options.tolerance,
             steps=options.steps,
             fill=options.fill,
+            precision=options.precision,
+            device=options.device,
         )
     except InputError as error:
         raise InputError(f"{job.source} with {job.guide}: {error}") from None

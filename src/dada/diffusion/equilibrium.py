@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dada.operators import operator
+from dada.operators import operator, outside
 
 from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
@@ -29,8 +29,7 @@ from .loop import flat_initial, start
 from .measurement import Adjust, Given, Measurement, measure, read_given
 from .multigrid import alike
 from .newton import FAR, NARROW, solve_ratio, solve_ratio_adjoint
-from .second_order import gradient_of_gradient
-from .solution import ConvergenceWarning, Solution, misfit, outside, why
+from .solution import ConvergenceWarning, Solution, misfit, why
 from .system import Array, System, divide, total
 
 TOLERANCE = 2e-4
@@ -85,117 +84,83 @@ def equilibrium(
 # ---- operators of torch: the solution, its gradient, and the gradient of that
 
 
-def _solve(
-    source: Tensor, vertical: Tensor, horizontal: Tensor, weight: Tensor | None, coverage: Tensor | None,
-    initial: Tensor | None, adjust: Adjust, tolerance: float, limit: int, warn: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return values [N, H, W], and for each image iterations, residual, converged, and the misfit's maximum and mean."""
-    measurement = measure(Given(source, vertical, horizontal, weight, coverage), adjust)
-    c, begin = Coefficients(vertical, horizontal), start(initial, measurement)
-    values, *account = in_groups(solve, c, measurement, adjust, begin, tolerance, limit)
-    bad = [why(*numbers, tolerance) for numbers in zip(*(v.tolist() for v in account), strict=True) if not numbers[-1]]
+def _solve(*given: Any) -> tuple[Tensor, ...]:
+    """Return values [N, H, W]; for each image iterations, residual, converged, and the misfit's maximum and mean."""
+    *problem, initial, adjust, tolerance, limit, warn = given
+    measurement, c = measure(Given(*problem), adjust), Coefficients(*problem[1:3])
+    values, *account = _in_groups(solve, c, measurement, adjust, start(initial, measurement), tolerance, limit)
+    count, residual, converged = account
+    bad = [text for text, done in zip(why(count, residual, converged, tolerance), converged, strict=True) if not done]
     if warn and bad:
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
         warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=outside())
-    count, residual, converged = account
     return values.contiguous(), count.long(), residual.double(), converged, *misfit(values, measurement)
 
 
-def _solve_like(source: Tensor, vertical: Tensor, horizontal: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+def _like_solution(source: Tensor, vertical: Tensor, horizontal: Tensor, *_: Any) -> tuple[Tensor, ...]:
     kinds = torch.int64, torch.float64, torch.bool, torch.float64, torch.float64
     values = source.new_empty(len(source), horizontal.shape[-2], vertical.shape[-1])
     return values, *(source.new_empty(len(source), dtype=kind) for kind in kinds)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *given, _, adjust, tolerance, limit, _ = inputs
-    ctx.how = adjust, GRADIENT_LOOSER * tolerance, limit
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(output[0], *given)
+def _solution_backward(given: list[Any], y: Tensor, v: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    *problem, _, adjust, tolerance, limit, _ = given
+    return gradient_operator(v[0], y, *problem, adjust, GRADIENT_LOOSER * tolerance, limit)
 
 
-def _backward(ctx: Any, v: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    values, *given = ctx.saved_tensors
-    to_source, to_vertical, to_horizontal, to_weight = gradient_operator(v, values, *given, *ctx.how)
-    to_weight = None if given[3] is None else to_weight
-    return to_source, to_vertical, to_horizontal, to_weight, None, None, None, None, None, None
+def _gradient(*given: Any) -> tuple[Tensor, ...]:
+    """Return the derivatives of a loss by source, vertical, horizontal and weight, from v = dloss/dy at y."""
+    v, y, *problem, adjust, tolerance, limit = given
+    measurement, c = measure(Given(*problem), adjust), Coefficients(*problem[1:3])
+    flux, *edges = _in_groups(adjoint, c, measurement, adjust, y, v.contiguous(), tolerance, limit)
+    soft = (measurement.weight > 0) & torch.isfinite(measurement.weight)
+    moved = (measurement.source - measurement.down(y)) / torch.where(soft, measurement.weight, 1.0)
+    return torch.where(measurement.count > 0, flux, 0.0), *edges, torch.where(soft, flux * moved, 0.0)
 
 
-def _gradient(
-    v: Tensor, y: Tensor, source: Tensor, vertical: Tensor, horizontal: Tensor, weight: Tensor | None,
-    coverage: Tensor | None, adjust: Adjust, tolerance: float, limit: int,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return dloss/dS, dloss/dc of the vertical and of the horizontal edges, and dloss/dw for v = dloss/dy at y."""
-    measurement = measure(Given(source, vertical, horizontal, weight, coverage), adjust)
-    c = Coefficients(vertical, horizontal)
-    flux, *edges = in_groups(adjoint, c, measurement, adjust, y, v.contiguous(), tolerance, limit)
-    firmness = measurement.weight
-    soft = (firmness > 0) & torch.isfinite(firmness)
-    misfit = measurement.source - measurement.down(y)
-    to_weight = torch.where(soft, flux * misfit / torch.where(soft, firmness, 1.0), 0.0)
-    return torch.where(measurement.count > 0, flux, 0.0), *edges, to_weight
-
-
-def _gradient_like(v: Tensor, y: Tensor, source: Tensor, vertical: Tensor, horizontal: Tensor, *_: Any) -> Any:
-    return tuple(given.new_empty(given.shape) for given in (source, vertical, horizontal, source))
-
-
-def _save_gradient(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *given, ctx.adjust, _, _ = inputs
-    ctx.save_for_backward(*given)
-
-
-def _gradient_backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
-    *found, to_weight = second_operator(*cotangents, *ctx.saved_tensors, ctx.adjust)
-    return *found, None if ctx.saved_tensors[5] is None else to_weight, None, None, None, None
+def _gradient_backward(given: list[Any], _: Tensor, cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return second_operator(*cotangents, *given[:8])
 
 
 def _second(*given: Any) -> tuple[Tensor, ...]:
+    from .second_order import gradient_of_gradient
+
     *cotangents, v, y, source, vertical, horizontal, weight, coverage, adjust = given
     problem = Given(source, vertical, horizontal, weight, coverage)
     return gradient_of_gradient(cotangents, v, y, problem, measure(problem, adjust), adjust)
-
-
-def _second_like(*given: Any) -> tuple[Tensor, ...]:
-    return tuple(part.new_empty(part.shape) for part in (*given[4:9], given[6]))
-
-
-def _no_third(ctx: Any, *cotangents: Any) -> Any:
-    raise NotImplementedError("third derivatives of the equilibrium cannot be computed; those of first and second can.")
 
 
 _PROBLEM = "Tensor source, Tensor vertical, Tensor horizontal, Tensor? weight, Tensor? coverage"
 solution_operator = operator(
     f"equilibrium({_PROBLEM}, Tensor? initial, str adjust, float tolerance, int limit, bool warn)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    _solve, _solve_like, _save, _backward,
+    _solve, _like_solution, _solution_backward, differentiable=1,
 )  # fmt: skip
 gradient_operator = operator(
     f"equilibrium_gradient(Tensor v, Tensor y, {_PROBLEM}, str adjust, float tolerance, int limit)"
     " -> (Tensor, Tensor, Tensor, Tensor)",
-    _gradient, _gradient_like, _save_gradient, _gradient_backward,
+    _gradient, (2, 3, 4, 2), _gradient_backward,
 )  # fmt: skip
 second_operator = operator(
-    f"equilibrium_second(Tensor a, Tensor b, Tensor c, Tensor d, Tensor v, Tensor y, {_PROBLEM}, str adjust)"
+    "equilibrium_second_gradient("
+    f"Tensor hs, Tensor hv, Tensor hh, Tensor hw, Tensor v, Tensor y, {_PROBLEM}, str adjust)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    _second, _second_like, lambda ctx, inputs, output: None, _no_third,
+    _second, (4, 5, 6, 7, 8, 6),
 )  # fmt: skip
 
 
 # ---- N images, in the arrays of a backend
 
 
-def in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adjust, *given: Any) -> tuple[Tensor, ...]:
+def _in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adjust, *given: Any) -> tuple[Tensor, ...]:
     """Run on images that are preconditioned alike, group by group."""
     groups = [images.to(c.vertical.device) for images in alike(measurement)]
     if len(groups) == 1:
         return run(c, measurement, adjust, *given)  # type: ignore[no-any-return]
     parts = []
     for images in groups:
-        edges, fields = (
-            Coefficients(*(e[images] for e in c)),
-            (v[images] if isinstance(v, Tensor) else v for v in given),
-        )
+        edges = Coefficients(*(e[images] for e in c))
+        fields = (v[images] if isinstance(v, Tensor) else v for v in given)
         parts.append(run(edges, measurement.of(images), adjust, *fields))
     order = torch.cat(groups).argsort()
     return tuple(torch.cat(part)[order] for part in zip(*parts, strict=True))

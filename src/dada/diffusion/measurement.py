@@ -17,7 +17,10 @@ Adjust = Literal["ratio", "shift"]
 
 def extremes(values: Tensor) -> tuple[float, float]:
     """Least and largest value; NaN if there is any."""
-    array: Any = values.detach().numpy() if values.device.type == "cpu" else values.detach()  # NumPy's are faster
+    try:
+        array: Any = values.detach().numpy() if values.device.type == "cpu" else values.detach()  # NumPy's are faster
+    except RuntimeError:
+        raise NotImplementedError("transforms of torch.func do not work here; those of `equilibrium` do") from None
     return float(array.min()), float(array.max())
 
 
@@ -53,11 +56,7 @@ class Given(NamedTuple):
 
 
 def read_given(
-    source: Tensor,
-    coefficients: Coefficients,
-    mask: Tensor | None,
-    coverage: Tensor | None,
-    weight: Tensor | None,
+    source: Tensor, coefficients: Coefficients, mask: Tensor | None, coverage: Tensor | None, weight: Tensor | None
 ) -> Given:
     """Bring a problem to one form, in float32 or float64, differentiably.
 
@@ -69,7 +68,7 @@ def read_given(
     if source.ndim != 4 or 0 in source.shape:
         raise ValueError(f"source must be [B, K, h, w] with no empty dimension, got shape {tuple(source.shape)}")
     if source.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"source must be of floating point, got {source.dtype}; convert it with .float()")
+        raise ValueError(f"source must be float32 or float64 (or of half precision), got {source.dtype}; use .float()")
     _check_coefficients(source, c)
     cells, channels = (source.shape[0] * source.shape[1], *source.shape[2:]), source.shape[1]
     firmness = None if weight is None else _expand("weight", weight, source.shape).to(source.dtype)
@@ -78,20 +77,14 @@ def read_given(
         firmness = torch.where(_expand("mask", mask, source.shape).bool(), firmness, 0.0)
     if coverage is not None:
         coverage = _expand("coverage", coverage, (*source.shape[:2], *c.size)).bool().flatten(0, 1)
-    flat = (edges.repeat_interleave(channels, 0) if channels > 1 else edges for edges in c)
-    return Given(source.reshape(cells), *flat, None if firmness is None else firmness.reshape(cells), coverage)
+    vertical, horizontal = (edges.repeat_interleave(channels, 0) if channels > 1 else edges for edges in c)
+    firmness = None if firmness is None else firmness.reshape(cells)
+    return Given(source.reshape(cells), vertical, horizontal, firmness, coverage)
 
 
-def read_measurement(
-    source: Tensor,
-    coefficients: Coefficients,
-    adjust: Adjust,
-    mask: Tensor | None,
-    coverage: Tensor | None,
-    weight: Tensor | None,
-) -> Measurement:
-    """Bring a problem to one form and check its values: `read_given` and `measure`."""
-    return measure(read_given(source, coefficients, mask, coverage, weight), adjust)
+def read_measurement(source: Tensor, c: Coefficients, adjust: Adjust, *options: Tensor | None) -> Measurement:
+    """The measurement of a source with mask, coverage and weight, checked."""
+    return measure(read_given(source, c, *options), adjust)
 
 
 def measure(given: Given, adjust: Adjust) -> Measurement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 
 import torch
@@ -44,33 +43,31 @@ class Solution:
     @classmethod
     def of(cls, shape: tuple[int, ...], values: Tensor, *numbers: Tensor, tolerance: float | None = None) -> Solution:
         """Bring values [N, H, W] and five numbers for each of the N images to [B, K]."""
-        numbers = tuple(number.reshape(shape) for number in numbers)
-        return cls(values.unflatten(0, shape), *numbers, tolerance)
+        iterations, residual, converged, largest, mean = (number.reshape(shape) for number in numbers)
+        values = values.reshape(*shape, *values.shape[1:])
+        return cls(values, iterations, residual, converged, largest, mean, tolerance)
 
     @property
     def reason(self) -> list[str]:
         """Why it stopped, in words, for each image."""
-        account = zip(*(v.flatten().tolist() for v in (self.iterations, self.residual, self.converged)), strict=True)
-        return [why(*numbers, self.tolerance) for numbers in account]
+        return why(self.iterations, self.residual, self.converged, self.tolerance)
 
 
-def why(iterations: int, residual: float, converged: bool, tolerance: float | None) -> str:
-    """Why a solve stopped."""
-    if tolerance is None:
-        return "stands still" if converged else f"{iterations} steps done"
-    if converged:
-        return f"reached tolerance {tolerance:g}"
-    if residual == math.inf:
-        return "values left the range of their type; rescale the source, or use float64 or shift"
-    return f"stopped after {iterations} iterations with residual {residual:.1e}, tolerance {tolerance:g}"
+def why(iterations: Tensor, residual: Tensor, converged: Tensor, tolerance: float | None) -> list[str]:
+    """Why solves stopped, in words."""
 
+    def reason(count: int, left: float, done: bool) -> str:
+        if tolerance is None:
+            return "stands still" if done else f"{count} steps done"
+        if done:
+            return f"reached tolerance {tolerance:g}"
+        if left == math.inf:
+            return "values left the range of their type; rescale the source, or use float64 or shift"
+        return f"stopped after {count} iterations with residual {left:.1e}, tolerance {tolerance:g}"
 
-def outside() -> int:
-    """The stacklevel of a warning that is about the call of a user, wherever in torch and dada it is found."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("torch", "dada"):
-        level, frame = level + 1, frame.f_back
-    return level
+    return [
+        reason(*one) for one in zip(*(v.flatten().tolist() for v in (iterations, residual, converged)), strict=True)
+    ]
 
 
 def misfit(values: Tensor, measurement: Measurement) -> tuple[Tensor, Tensor]:

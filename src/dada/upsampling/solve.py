@@ -94,7 +94,7 @@ def _by_adjust(problem: Problem, model: Model, solver: Solver, wanted: dict[int,
 def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> list[Solved]:
     """Ask the model for coefficients, solve, and ask again with what was found."""
     scaled = Scaled.of(problem, adjust)
-    now = scaled.problem
+    now = scaled.problem.to(solver.dtype(scaled.problem.source, problem.valid, adjust))
     start = now.initial()
     guidance = model.prepare(now.sample(start))
     solutions: list[Solution] = []
@@ -105,7 +105,7 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return _solved(scaled.unscaled(start), solutions, adjust)
+    return _solved(scaled.unscaled(scaled.problem.met(start, adjust)), solutions, adjust)
 
 
 def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, adjust: Adjust) -> Solution:
