@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 import torch
@@ -27,14 +27,15 @@ def over_batches(upsample: Callable[P, Result]) -> Callable[P, Result]:
     @functools.wraps(upsample)
     def of_images(*arguments: P.args, **options: P.kwargs) -> Result:
         named: dict[str, Any] = dict(zip(("source", "guide"), arguments, strict=False)) | options
-        if np.ndim(named.get("guide")) != 4:
+        if getattr(named.get("guide"), "ndim", 0) != 4:
             return upsample(*arguments, **options)
-        images = _images(named)
+        named["source"] = named["source"] if isinstance(named["source"], Tensor) else np.asanyarray(named["source"])
+        images, one = _images(named), cast(Any, upsample)
         if isinstance(named.get("model"), str | os.PathLike):
             named["model"] = load_model(named["model"])  # once for all
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UpsampleWarning)  # they follow, with the number of their image
-            results = [upsample(**{**named, **image}) for image in images]
+            results = [one(**{**named, **image}) for image in images]
         result = _together(results, named["source"].ndim == 4)
         for text in result.report.warnings:
             warnings.warn(text, UpsampleWarning, stacklevel=2)
