@@ -169,7 +169,6 @@ def test_a_forked_child_solves_on_one_thread(monkeypatch):
         expected = equilibrium(source, c).values
         child = os.fork()
         if child == 0:
-            torch.set_num_threads(1)  # torch's own threads are torch's to mind
             os._exit(0 if torch.equal(equilibrium(source, c).values, expected) else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:

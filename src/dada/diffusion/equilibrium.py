@@ -53,7 +53,8 @@ def equilibrium(
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
 
     Args:
-        source: [B, K, h, w] measurements, float32 or float64; the K channels share the coefficients.
+        source: [B, K, h, w] measurements, float32 or float64; the K channels share the coefficients. Half precision is
+            computed with in float32, also under torch.autocast.
         coefficients: of the H x W target grid, H >= h and W >= w.
         initial: [B, K, H, W] start; nearest-neighbour upsampling of the source where not given. It changes the time,
             not the result (but for regions that no coefficient ties to any measurement, which keep its mean).
@@ -67,7 +68,7 @@ def equilibrium(
         warn: whether to warn of an image that did not converge; the solution says so in any case.
 
     Returns:
-        Solution, whose values carry gradients to source, coefficients and weight.
+        Solution, whose values carry gradients to source, coefficients and weight, and those of second order.
 
     Warns:
         ConvergenceWarning: an image did not reach the tolerance; the solution says how far it came.
