@@ -19,6 +19,9 @@ def usable_device(name: str | torch.device) -> torch.device:
     """
     try:
         device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device {str(name)!r} cannot be used: torch has none of this name. {_others()}") from None
+    try:
         torch.ones(1, dtype=torch.float64, device=device).sum().item()  # sums are checked in float64
     except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         why = str(error).strip().splitlines()[0].split(". ")[0] if str(error).strip() else type(error).__name__
