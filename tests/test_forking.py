@@ -45,8 +45,7 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
     sys.exit(0 if pool.apply(work) else 1)
 """
 CASES = {
-    "after the parent has used dada": ("import dada", "dada.upsample(source, guide)", BY_FORK),
-    "after the parent has used torch": ("import dada", "", BY_FORK),
+    "after the parent has used both": ("import dada", "dada.upsample(source, guide)", BY_FORK),
     "where dada is imported in the child": ("", "", BY_POOL),
 }
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import dada
-from dada.diffusion import down, equilibrium
+from dada.diffusion import down, equilibrium, system
+from dada.diffusion.torch_backend import TorchBackend
 from dada.errors import InputError
 from dada.models.default import learned
 from dada.upsampling import solver
@@ -83,6 +84,16 @@ def test_a_device_that_cannot_compute_is_refused(device):
 def test_the_device_may_be_named(device):
     expected = dada.upsample(SOURCES[0], GUIDES[0], model="learned").values
     np.testing.assert_array_equal(dada.upsample(SOURCES[0], GUIDES[0], model="learned", device=device).values, expected)
+
+
+def test_what_runs_on_other_devices_gives_the_same(monkeypatch):
+    """The solver in plain torch operations, as on any device but the CPU, with the network and its rounds."""
+    tensors = torch.from_numpy(SOURCES[0]), torch.from_numpy(GUIDES[0]).permute(2, 0, 1)
+    compiled = dada.upsample(*tensors, model="learned", tolerance=1e-5)
+    monkeypatch.setattr(system, "_backend", lambda tensor: TorchBackend)
+    plain = dada.upsample(*tensors, model="learned", tolerance=1e-5)
+    torch.testing.assert_close(plain.values, compiled.values, rtol=0, atol=1e-4)
+    assert plain.report.consistency_max < 1e-6
 
 
 def test_a_network_elsewhere_is_copied_and_stays_where_it_is():
