@@ -71,6 +71,13 @@ def test_a_batch_needs_as_many_sources_as_guides(source):
         dada.upsample(source, GUIDES, model="none")
 
 
+def test_a_mistake_names_the_image():
+    sources = SOURCES.copy()
+    sources[1] = np.nan
+    with pytest.raises(InputError, match="image 1 of the batch: the source holds nothing but NaN"):
+        dada.upsample(sources, GUIDES, model="none", mask=np.ones((5, 6), bool).tolist())
+
+
 # ---- devices
 
 

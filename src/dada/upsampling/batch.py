@@ -19,6 +19,7 @@ from dada.upsampling.result import Report, Result, UpsampleWarning
 from dada.upsampling.source import ArrayLike
 
 P = ParamSpec("P")
+PER_CELL = ("source", "mask", "confidence")
 
 
 def over_batches(upsample: Callable[P, Result]) -> Callable[P, Result]:
@@ -29,19 +30,28 @@ def over_batches(upsample: Callable[P, Result]) -> Callable[P, Result]:
         named: dict[str, Any] = dict(zip(("source", "guide"), arguments, strict=False)) | options
         if getattr(named.get("guide"), "ndim", 0) != 4:
             return upsample(*arguments, **options)
-        named["source"] = named["source"] if isinstance(named["source"], Tensor) else np.asanyarray(named["source"])
+        for name in PER_CELL:
+            given = named.get(name)
+            named[name] = given if given is None or isinstance(given, Tensor) else np.asanyarray(given)
         images, one = _images(named), cast(Any, upsample)
         if isinstance(named.get("model"), str | os.PathLike):
             named["model"] = load_model(named["model"])  # once for all
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UpsampleWarning)  # they follow, with the number of their image
-            results = [one(**{**named, **image}) for image in images]
+            results = [_numbered(i, one, {**named, **image}) for i, image in enumerate(images)]
         result = _together(results, named["source"].ndim == 4)
         for text in result.report.warnings:
             warnings.warn(text, UpsampleWarning, stacklevel=2)
         return result
 
     return of_images
+
+
+def _numbered(number: int, upsample: Callable[..., Result], arguments: dict[str, Any]) -> Result:
+    try:
+        return upsample(**arguments)
+    except InputError as error:
+        raise InputError(f"image {number} of the batch: {error}") from None
 
 
 def _images(named: dict[str, Any]) -> list[dict[str, ArrayLike]]:
@@ -54,7 +64,7 @@ def _images(named: dict[str, Any]) -> list[dict[str, ArrayLike]]:
             f"({count}, height, width) or ({count}, 1, height, width). Give as many sources as guides."
         )
     images: list[dict[str, ArrayLike]] = [{"guide": image} for image in guide]
-    for name in ("source", "mask", "confidence"):
+    for name in PER_CELL:
         given = named.get(name)
         if given is None:
             continue

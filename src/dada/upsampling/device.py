@@ -22,11 +22,12 @@ def usable_device(name: str | torch.device) -> torch.device:
     except RuntimeError:
         raise InputError(f"device {str(name)!r} cannot be used: torch has none of this name. {_others()}") from None
     try:
-        torch.ones(1, dtype=torch.float64, device=device).sum().item()  # sums are checked in float64
+        probe = torch.ones(1, dtype=torch.float64, device=device)  # in which sums are checked
+        probe.sum().item()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         why = str(error).strip().splitlines()[0].split(". ")[0] if str(error).strip() else type(error).__name__
         raise InputError(f"device {str(name)!r} cannot be used: {why}. {_others()}") from None
-    return device
+    return probe.device  # with its number, as the weights of a network have it
 
 
 def on_device(model: Any, device: torch.device) -> Any:
