@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dada import forking as _forking  # noqa: F401  registers what happens in a forked process
+
 if TYPE_CHECKING:
     from dada.errors import InputError
     from dada.models.dada import DADA

@@ -317,7 +317,7 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="NaN or infinite; leave them out with mask"):
         equilibrium(torch.full_like(source, torch.nan), c)
     with pytest.raises(ValueError, match="float32 or float64"):
-        equilibrium(source.half(), c)
+        equilibrium(source.long(), c)
     with pytest.raises(ValueError, match="convert one to the other"):
         equilibrium(source.float(), c)
     with pytest.raises(ValueError, match=r"source must be \[B, K, h, w\]"):

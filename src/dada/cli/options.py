@@ -55,6 +55,10 @@ class Options:
     noise: Annotated[str | None, arg(metavar="AMOUNT", help_behavior_hint="")] = None
     """Standard deviation of the measurements, as 20mm or 0.5K; a number alone is in the unit of the source. Cells may
     then differ from their measurement by about as much."""
+    precision: Literal["float32", "float64"] = "float32"
+    """In which it is computed; cells are met to all digits of the source in either."""
+    device: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="(default: cpu)")] = None
+    """Device of torch on which models are computed: cpu, cuda, cuda:1, xpu."""
     source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
     """Array (NPZ), channel (OpenEXR) or band from 1 (TIFF) of the source file."""
     guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None

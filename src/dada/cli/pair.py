@@ -231,6 +231,8 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
             steps=options.steps,
             fill=options.fill,
             unit=inputs.storage.unit.per_metre or "raw",
+            precision=options.precision,
+            device=options.device,
         )
     except InputError as error:
         raise InputError(f"{job.source} with {job.guide}: {error}") from None

@@ -23,19 +23,22 @@ from dada.models.registry import load_model
 from dada.sample import Method
 from dada.sample.guide import Bands, bands_first, unit_range
 from dada.upsampling.adjust import Choice
+from dada.upsampling.batch import over_batches
 from dada.upsampling.confidence import read_trust
+from dada.upsampling.device import on_device, usable_device
 from dada.upsampling.labelled import is_labelled, plain_cells, plain_pair
 from dada.upsampling.memory import check_memory
 from dada.upsampling.problem import Problem, too_extreme
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
 from dada.upsampling.result import Report, Result, UpsampleWarning, consistency
 from dada.upsampling.solve import Solved, direct, solve
-from dada.upsampling.solver import Solver, SolverName
+from dada.upsampling.solver import Precision, Solver, SolverName
 from dada.upsampling.source import ArrayLike, Cells, Marker, check_sizes, read_source
 
 Warn = Callable[[str], None]
 
 
+@over_batches
 def upsample(
     source: ArrayLike,
     guide: ArrayLike,
@@ -51,6 +54,8 @@ def upsample(
     steps: int | None = None,
     fill: bool = False,
     unit: str | float | None = None,
+    precision: Precision = "float32",
+    device: str | torch.device | None = None,
     method: SolverName | None = None,
 ) -> Result:
     """Make the source as fine as the guide. Averaged back down, the result is the source.
@@ -63,7 +68,9 @@ def upsample(
             coordinates, they are laid on each other by these, as maps are (`dada.upsampling.labelled`).
         guide: NumPy (H, W) or (H, W, bands), torch (H, W) or (bands, H, W), with H >= h and W >= w, of the
             same area; 8-bit, 16-bit, or float; see `dada.sample.guide.unit_range` for how its values are taken. NumPy
-            masked arrays are masked where they have no value.
+            masked arrays are masked where they have no value. A guide of four dimensions, (B, H, W, bands) or torch
+            (B, bands, H, W), makes a batch: then the source is (B, h, w) or (B, 1, h, w), mask and confidence are
+            alike or (h, w) for all, and so are the arrays of the result. Each image is computed as if alone.
         model: "default", which is "learned" where that fits the guide; "dynamic" or "none", which need no weights; a
             file of weights; or a model; see `load_model`.
         mask: (h, w) bool, True where the source is valid.
@@ -87,6 +94,13 @@ def upsample(
         fill: also give values to the pixels of invalid cells; by default they stay invalid.
         unit: of the source, for weights that were trained in the unit of a data set: "mm", "cm", "m", "tum", how many
             units make a metre, or "raw" for values that are no lengths. None: not known. Other models take any unit.
+        precision: "float32" computes in float32 also where the source has float64 (or integers of 32 bits and more),
+            and adjusts the cells at the end in float64: averaged back down, the result is the source to all digits,
+            and between cell means float32 leaves some 1e-7 of the values' range. "float64" computes in float64, whose
+            code is compiled apart at its first use. So do, for a float64 source, a `tolerance` below 1e-6, and "ratio"
+            on values that vary by less than a thousandth.
+        device: of torch, on which models are computed, such as "cuda"; by default that of a tensor, and the CPU for
+            arrays. The result is where the source is.
         method: what `solver` was called before; goes in a later version.
 
     Raises:
@@ -102,9 +116,9 @@ def upsample(
     if is_labelled(source) or is_labelled(guide):
         source, guide, part, invalid, wrap, notes = plain_pair(source, guide, invalid)
         mask, confidence, noise = (plain_cells(given, part) for given in (mask, confidence, noise))
-    inputs = _read(source, guide, mask, (confidence, noise), invalid, notes.append)
+    inputs = _read(source, guide, mask, (confidence, noise), invalid, device, notes.append)
     chosen = _model(model, inputs, notes.append)
-    way = Solver.of(method or solver, tolerance, steps)
+    way = Solver.of(method or solver, tolerance, steps, precision)
     fine, guide_range = unit_range(bands_used(chosen, inputs.bands), inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
     problem = _problem(inputs, fine, _millimetres(unit))
@@ -117,8 +131,9 @@ def upsample(
     report = _report(inputs, solved, values, kept, guide_range=guide_range, edge_agreement=agreement, **names)
     report.warnings, report.seconds = notes, time.perf_counter() - begin
     for text in notes:
-        warnings.warn(text, UpsampleWarning, stacklevel=2)
-    result = Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+        warnings.warn(text, UpsampleWarning, stacklevel=3)
+    where = inputs.cells.device
+    result = Result(values, kept.cpu().numpy() if where is None else kept.to(where), report)
     return wrap(result) if wrap else result
 
 
@@ -144,6 +159,7 @@ def _read(
     mask: ArrayLike | None,
     held: tuple[ArrayLike | None, ArrayLike | float | None],
     invalid: Marker,
+    device: str | torch.device | None,
     warn: Warn,
 ) -> _Inputs:
     cells = read_source(source, invalid, mask, warn)
@@ -153,19 +169,19 @@ def _read(
         cells.values.shape, bands.shape[1:], warn, bands.shape[0], soft=int(((trust > 0) & (trust < 1)).sum())
     )
     check_memory((bands.shape[1], bands.shape[2]), bands.shape[0], cells.values.itemsize)
-    device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
-    return _Inputs(cells, trust, bands, factors, device)
+    found = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
+    return _Inputs(cells, trust, bands, factors, found if device is None else usable_device(device))
 
 
 def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn: Warn) -> Model | Method:
     """The model of a name, and of the default the one that suits the guide."""
     found = load_model(model) if isinstance(model, str | os.PathLike) else model
     if not isinstance(found, Model):
-        return found
+        return on_device(found, inputs.device)  # type: ignore[no-any-return]
     chosen, why = suited_to(found, len(inputs.bands), inputs.size)
     if why:
         warn(why)
-    return chosen
+    return on_device(chosen, inputs.device)  # type: ignore[no-any-return]
 
 
 def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | None:

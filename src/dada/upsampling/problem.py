@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dada.diffusion import down
+from dada.diffusion import down, up
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.sample import DataUnit, Interpolation, Sample, bicubic, deviation, initialise
@@ -77,6 +77,23 @@ class Problem:
     def sample(self, initial: Tensor) -> Sample:
         """What models and methods see of it."""
         return Sample(self.guide, self.source.float(), self.valid, initial.float(), unit=self.unit or 1.0)
+
+    def to(self, dtype: torch.dtype) -> Problem:
+        """The same in another type of numbers."""
+        weight = None if self.weight is None else self.weight.to(dtype)
+        return replace(self, source=self.source.to(dtype), weight=weight)
+
+    def met(self, values: Tensor, adjust: Adjust) -> Tensor:
+        """Bring values [B, 1, H, W] to the source's type, and by Eq. 3 exact cells to all of its digits."""
+        if values.dtype == self.source.dtype:
+            return values
+        fine = values.double()
+        mean = down(fine, self.cells)
+        if adjust == "ratio":
+            fine = fine * up(torch.where(self.exact, self.source / mean, 1), self.size)
+        else:
+            fine = fine + up(torch.where(self.exact, self.source - mean, 0), self.size)
+        return fine.to(self.source.dtype)
 
     def settled(self, values: Tensor) -> Problem:
         """The same with uncertain cells held to the mean that a first solution [B, 1, H, W] gave them.

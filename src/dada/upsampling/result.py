@@ -55,11 +55,14 @@ class Result:
             for wider ones); NaN where not valid.
         valid: (H, W) bool of the same kind.
         report: how it was reached.
+        reports: of a batch, how each image was; `report` then holds sums of what is counted and the worst of the rest.
+            The arrays of a batch are (B, H, W), or (B, 1, H, W) where the sources have that dimension.
     """
 
     values: ArrayLike
     valid: ArrayLike
     report: Report
+    reports: list[Report] = field(default_factory=list)
 
 
 def consistency(values: ArrayLike, source: np.ndarray, exact: np.ndarray) -> tuple[float | None, float | None]:

@@ -100,7 +100,7 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         scaled = Scaled.of(problem, adjust)
     else:  # a network of the paper gets what it was trained on
         scaled = Scaled.of_data_set(problem, unit, LIFT if adjust == "ratio" else 0.0)
-    now = scaled.problem
+    now = scaled.problem.to(solver.dtype(scaled.problem.source, problem.valid, adjust))
     start = now.initial(_interpolation(unit))
     guidance = model.prepare(now.sample(start))
     solutions: list[Solution] = []
@@ -111,7 +111,7 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return _solved(scaled.unscaled(start), solutions, adjust)
+    return _solved(scaled.unscaled(scaled.problem.met(start, adjust)), solutions, adjust)
 
 
 def _interpolation(unit: DataUnit | None) -> Interpolation:

@@ -16,7 +16,11 @@ from dada.errors import InputError
 
 PART = 1000  # steps of the loop at a time
 
+FINE = 1e-6  # tolerance below which float32 does not suffice
+VARIED = 1e-3  # of the largest value: `ratio` on a source that varies by less needs more digits than float32 has
+
 SolverName = Literal["equilibrium", "iterate"]
+Precision = Literal["float32", "float64"]
 
 
 @dataclass(frozen=True)
@@ -27,14 +31,18 @@ class Solver:
         name: "equilibrium" or "iterate".
         tolerance: of the equilibrium.
         steps: of the loop.
+        precision: in which it computes at least; see `dtype`.
     """
 
     name: SolverName = "equilibrium"
     tolerance: float = TOLERANCE
     steps: int = STEPS
+    precision: Precision = "float32"
 
     @classmethod
-    def of(cls, name: SolverName, tolerance: float | None, steps: int | None) -> Solver:
+    def of(
+        cls, name: SolverName, tolerance: float | None, steps: int | None, precision: Precision = "float32"
+    ) -> Solver:
         """Return the solver that a user asks for.
 
         Raises:
@@ -49,7 +57,20 @@ class Solver:
             raise InputError(f"steps {steps} is not a number of steps. Use 1 or more; the paper uses {STEPS}.")
         if tolerance is not None and not 0 < tolerance < 1:
             raise InputError(f"tolerance {tolerance:g} must lie between 0 and 1; the default is {TOLERANCE:g}.")
-        return cls(name, tolerance or TOLERANCE, steps or STEPS)
+        if precision not in ("float32", "float64"):
+            raise InputError(f"precision {precision!r} is unknown. Use float32 or float64.")
+        return cls(name, tolerance or TOLERANCE, steps or STEPS, precision)
+
+    def dtype(self, source: Tensor, valid: Tensor, adjust: Adjust) -> torch.dtype:
+        """In which type a source in numbers near 1 is solved for: float32 where its digits suffice."""
+        if self.precision == "float64" or (source.dtype == torch.float64 and self.tolerance < FINE):
+            return torch.float64
+        if source.dtype == torch.float64 and adjust == "ratio":
+            high = torch.where(valid, source, -torch.inf).flatten(1).amax(1)
+            low = torch.where(valid, source, torch.inf).flatten(1).amin(1)
+            if bool(((low < high) & (high - low < VARIED * high)).any()):
+                return torch.float64
+        return torch.float32
 
     def solve(
         self, source: Tensor, c: Coefficients, initial: Tensor, adjust: Adjust, mask: Tensor, weight: Tensor | None
@@ -69,5 +90,4 @@ class Solver:
             steps = min(PART, self.steps - done)
             part = iterate(source, c, initial=initial, adjust=adjust, mask=mask, weight=weight, steps=steps)
             initial = part.values
-        reason = [text.replace(f"{steps} steps", f"{self.steps} steps") for text in part.reason]
-        return replace(part, iterations=torch.full_like(part.iterations, self.steps), reason=reason)
+        return replace(part, iterations=torch.full_like(part.iterations, self.steps))

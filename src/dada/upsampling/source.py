@@ -37,7 +37,7 @@ class Cells:
     def like_source(self, values: Tensor) -> ArrayLike:
         """Return an image as the kind, dtype and device of the source."""
         if self.device is not None:
-            return values.to(self.dtype)
+            return values.to(self.device, self.dtype)
         with np.errstate(over="ignore"):  # the caller looks for infinities
             return values.cpu().numpy().astype(self.dtype, copy=False)
 
