@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -24,6 +25,6 @@ class ConstantStart(DADA):
 
 def from_constant(network: DADA) -> ConstantStart:
     """Return the same network with a constant start."""
-    changed = ConstantStart(network.config)
+    changed = ConstantStart(replace(network.config, pretrained=False))  # its weights follow
     changed.load_state_dict(network.state_dict())
     return changed.train(network.training)
