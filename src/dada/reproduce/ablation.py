@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FACTOR = 8
-BATCH_MEANS = (
-    f"Batch means, the paper's rule: over the pixels of {BATCH} crops at a time, then over these batches. The paper's "
-    "numbers are of its own test images and full trainings."
-)
+BATCH_MEANS = f"Batch means, the paper's rule: over the pixels of {BATCH} crops at a time, then over these batches."
+THEIRS = "The paper's numbers are of its own test images and full trainings."
 Printed = Mapping[str, Mapping[str, float]]
 
 
@@ -61,7 +59,7 @@ def beside(report: Report, printed: Printed, reasons: Mapping[str, str], note: s
         "variant", f"MSE {unit}² / MAE {unit}, batch means", "the same, all pixels alike",
         "share of bicubic's MSE / MAE", "paper: MSE cm² / MAE cm",
     ]  # fmt: skip
-    return Table(title, columns, rows, f"{note} {BATCH_MEANS}")
+    return Table(title, columns, rows, " ".join([note, BATCH_MEANS, *([THEIRS] if printed else [])]))
 
 
 def _cells(report: Report, label: str) -> list[str]:

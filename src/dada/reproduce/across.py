@@ -10,7 +10,7 @@ from dada.evaluation.bench import Report
 from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.paper import paper, paper_set
 from dada.evaluation.tables import Table, number
-from dada.reproduce.ablation import BATCH_MEANS
+from dada.reproduce.ablation import BATCH_MEANS, THEIRS
 from dada.reproduce.findings import Findings
 from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
@@ -81,7 +81,7 @@ def _table(report: Report) -> Table:
         rows.append([entry.label, *(_triple(vars(s)) if s else "failed" for s in found), _triple(theirs)])
     caption = (
         "Consistency: mean squared difference between the result averaged down and the source (the paper's MSE with a "
-        f"double dagger). {BATCH_MEANS}"
+        f"double dagger). {BATCH_MEANS} {THEIRS}"
     )
     what = f"MSE {report.unit}² / MAE {report.unit} / consistency {report.unit}²"
     columns = ["method", f"{what}, batch means", "the same, all pixels alike", "paper: MSE / MAE / consistency"]

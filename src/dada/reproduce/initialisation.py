@@ -78,7 +78,7 @@ def initialisation(study: Study) -> Findings:
     printed = paper()["initialisation"]["Middlebury"]
     theirs = {title: printed[key] for key, title in STARTS.items()}
     changed, sentence = _at_test_time(study, plain)
-    shares = ", ".join(f"{e.label} {share(report, e.label):.3f}" for e in entries[1:])
+    shares = "; ".join(f"{share(report, e.label):.3f} ({e.label})" for e in entries[1:])
     summary = [
         f"Trained and tested so, the variants leave of bicubic's MSE: {shares}.",
         sentence,
