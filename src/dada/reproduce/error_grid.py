@@ -15,6 +15,7 @@ from dada.pictures.gallery import GalleryRow, Image, gallery
 from dada.pictures.values import checked, guide_painter, pick, whole_window
 from dada.reproduce.findings import Findings, Row
 from dada.reproduce.found import TestSet
+from dada.reproduce.reports import about_pixtransform
 from dada.reproduce.shown import DEFAULT, Shown, crop_to_show, show
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import about_training
@@ -51,7 +52,7 @@ def error_grid(study: Study) -> Findings:
         images = [guide, source, *errors, prediction, truth]
         rows.append(GalleryRow(images, f"{test.title} x{crop.factor}", _scale_note(crop), texts))
     numbers = [row for test, crop in shown for row in _rows(test, crop)]
-    summary = [_least(numbers), f"Networks: {about_training(study)}.", *_missing([s for _, s in shown])]
+    summary = [_least(numbers), *_about(study), *_missing([s for _, s in shown])]
     factors = ", ".join(f"x{f}" for f in study.effort.figure_factors)
     return Findings(
         summary, _protocol(study), numbers, gallery(columns, rows),
@@ -81,7 +82,7 @@ def qualitative(study: Study) -> Findings:
         files[f"qualitative_{name}.png"] = f"the same on {name}"
     summary = [
         _least(numbers),
-        f"Networks: {about_training(study)}.",
+        *_about(study),
         *(f"[qualitative_{name}.png](qualitative_{name}.png) shows the same on {name}." for name in others),
         *_missing(every),
     ]
@@ -164,7 +165,7 @@ def _rows(test: TestSet, crop: Shown) -> list[Row]:
         assert error is not None
         mae, rmse = float(np.nanmean(np.abs(error))), float(np.sqrt(np.nanmean(error**2)))
         place = {"dataset": test.title, "factor": crop.factor, "crop": crop.crop}
-        found.append(place | {"method": name, "unit": crop.unit, "mae": mae, "rmse": rmse})
+        found.append(place | {"method": crop.labels[name], "unit": crop.unit, "mae": mae, "rmse": rmse})
     return found
 
 
@@ -184,6 +185,14 @@ def _least(rows: list[Row]) -> str:
     best = {place: min(found, key=lambda r: r["rmse"]) for place, found in groups.items()}
     parts = [f"{data} x{factor}: {row['method']}, {number(row['rmse'])}" for (data, factor), row in best.items()]
     return f"Least RMSE: {'; '.join(parts)}."
+
+
+def _about(study: Study) -> list[str]:
+    """Sentences on what the methods are."""
+    return [
+        f"Networks, but for those that are marked as released: {about_training(study)}.",
+        *about_pixtransform(study),
+    ]
 
 
 def _missing(crops: Sequence[Shown]) -> list[str]:

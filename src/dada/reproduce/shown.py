@@ -57,6 +57,7 @@ class Shown:
         source: (h, w), NaN where nothing is known.
         truth: (H, W), NaN where nothing is known.
         results: (H, W) by the name of the method.
+        labels: of the methods by their names; they say how a network was trained.
         limit: error of the last colour: that of bicubic, as a network that has hardly been trained must not set it.
         reasons: why methods are missing.
     """
@@ -67,7 +68,8 @@ class Shown:
     guide: np.ndarray
     source: np.ndarray
     truth: np.ndarray
-    results: dict[str, np.ndarray] = field(default_factory=dict)
+    results: dict[str, np.ndarray]
+    labels: dict[str, str]
     limit: float = 1.0
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -114,6 +116,7 @@ def show(study: Study, test: TestSet, pair: Pair, factor: int, names: Sequence[s
     dataset = OneCrop(test.open(), pair)
     entries, reasons = _entries(study, test, factor, names)
     found: list[Shown] = []
+    labels = {entry.name: entry.label for entry in entries}
     unit, scale = printed_unit(dataset.quantity)
 
     def draw(sample: Sample, results: dict[str, Tensor]) -> None:
@@ -123,7 +126,7 @@ def show(study: Study, test: TestSet, pair: Pair, factor: int, names: Sequence[s
         images = {entry.name: results[entry.label][0, 0].numpy() * by for entry in entries if entry.label in results}
         limit = float(np.nanpercentile(np.abs(images.pop(BICUBIC) - truth), BRIGHTEST)) or 1.0
         guide = sample.guide[0].permute(1, 2, 0).numpy()
-        found.append(Shown(pair.name, factor, unit, guide, source, truth, images, limit, reasons))
+        found.append(Shown(pair.name, factor, unit, guide, source, truth, images, labels, limit, reasons))
 
     report = bench(study, entries, dataset, [factor], None, draw)
     for entry in entries:
