@@ -52,6 +52,7 @@ def asked(tmp_path, monkeypatch):
 
         monkeypatch.setattr("dada.reproduce.trainings.trained", note)
         monkeypatch.setattr("dada.reproduce.unrolled.training_memory", lambda study, config: 1e6)
+        monkeypatch.setattr("dada.reproduce.error_grid.save_figure", lambda figure, stem: None)  # takes seconds
         monkeypatch.setattr("dada.reproduce.video.FRAMES", 4)
         monkeypatch.setattr("dada.reproduce.video.LAST", 64)
         return configs, _function(name)(Study(name, tmp_path, TINY))
