@@ -197,7 +197,11 @@ def _about(study: Study) -> list[str]:
 
 def _missing(crops: Sequence[Shown]) -> list[str]:
     """Sentences on methods that did not run, each once."""
-    reasons = {f"{name} at x{crop.factor}: {why}" for crop in crops for name, why in crop.reasons.items()}
+    reasons = {
+        f"{name}, not drawn at x{crop.factor}: {why.removeprefix(f'{name}: ')}"
+        for crop in crops
+        for name, why in crop.reasons.items()
+    }
     return sorted(reasons)
 
 
