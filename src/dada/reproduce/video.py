@@ -131,7 +131,7 @@ def _animate(path: Path, films: dict[str, Film], truth: np.ndarray, unit: str) -
     moments = list(films[FREE].images)
     first = films[FREE].images[moments[0]]
     limit = float(np.nanpercentile(np.abs(first - truth), 97)) or 1.0
-    figure, panels = sheet(2, len(films), (SIDE, SIDE + 0.3))
+    figure, panels = sheet(2, len(films), (SIDE + 0.5, SIDE + 0.1))
     drawn = {}
     for name, left, right in zip(films, panels[::2], panels[1::2], strict=True):
         depth = left.imshow(first, cmap="viridis", vmin=low, vmax=high)
@@ -140,7 +140,7 @@ def _animate(path: Path, films: dict[str, Film], truth: np.ndarray, unit: str) -
         drawn[name] = left, depth, error
         for axes, shown in ((left, depth), (right, error)):
             axes.set(xticks=[], yticks=[])
-            figure.colorbar(shown, ax=axes, shrink=0.85, pad=0.02).ax.tick_params(labelsize=7)
+            figure.colorbar(shown, ax=axes, shrink=1.0, pad=0.02).ax.tick_params(labelsize=7)
     figure.set_dpi(110)
     frames = []
     for moment in moments:
@@ -150,7 +150,7 @@ def _animate(path: Path, films: dict[str, Film], truth: np.ndarray, unit: str) -
             error.set_data(films[name].images[moment] - truth)
         figure.canvas.draw()
         pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
-        frames.append(Image.fromarray(np.ascontiguousarray(pixels)).quantize(128))
+        frames.append(Image.fromarray(np.ascontiguousarray(pixels)).quantize(256))
     durations = [MILLISECONDS] * (len(frames) - 1) + [LAST_MILLISECONDS]
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
