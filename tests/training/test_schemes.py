@@ -86,7 +86,7 @@ def test_unrolled_gradients_reach_every_weight_and_near_the_implicit_ones_with_m
 def test_the_loss_falls_by_both_schemes(small: TrainConfig, scheme: dict, monkeypatch):
     losses: list[float] = []
     monkeypatch.setattr(Report, "step", lambda report, step, value, *rest: losses.append(value))
-    one_scene = (DataConfig(dataset="painted:1,1", augment="none"),)
+    one_scene = (DataConfig(dataset="painted:1,1", augmentation="none"),)
     train(replace(small, **scheme, data=one_scene, factors=(4,), batch=(1,), steps=25, validation=NOTHING))
     assert len(losses) == 25
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])

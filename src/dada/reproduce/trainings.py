@@ -23,6 +23,7 @@ STEPS_AN_EPOCH = {"Middlebury": 10, "NYUv2": 107, "DIML": 180}
 EPOCHS = {"Middlebury": 2500, "NYUv2": 250, "DIML": 150}
 DADA_EPOCHS = {"Middlebury": 4500, "NYUv2": 550, "DIML": 300}
 DECAY_EPOCHS = {"Middlebury": 100, "NYUv2": 10, "DIML": 6}
+VALIDATION_EPOCHS = {"Middlebury": 10, "NYUv2": 4, "DIML": 2}  # between two validations, by the released code's readme
 
 
 def paper_training(method: str, data: str, factor: int) -> TrainConfig:
@@ -50,8 +51,8 @@ def paper_training(method: str, data: str, factor: int) -> TrainConfig:
         clip=0.01 if method in ("dada", "lgr") else 0.0,
         schedule=ScheduleConfig(every=DECAY_EPOCHS[data] * STEPS_AN_EPOCH[data]),
         loss=LossConfig(scale=10.0 if ours else 1.0),
-        data=(DataConfig(dataset=source),),
-        validation=ValidationConfig(data=(source,), crops=32),
+        data=(DataConfig(dataset=source, augmentation="paper"),),
+        validation=ValidationConfig(data=(source,), crops=0, every=VALIDATION_EPOCHS[data] * STEPS_AN_EPOCH[data]),
     )
 
 

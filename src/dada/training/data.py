@@ -32,14 +32,26 @@ PREFETCH = 3  # batches ahead of the network, for each worker
 DEVIATION = 0.2  # of a crop measured in its own unit: those of painted and measured rooms have 0.1 to 0.6
 
 
-AUGMENTATIONS = {"none": Augmentation(flip=0.0, rotation=0.0), "paper": Augmentation(), "strong": STRONG}
+AUGMENTATIONS = {"none": Augmentation(flip=0.0, rotation=0.0), "rigid": Augmentation(), "strong": STRONG}
 
 
-class Batches(Dataset[Sample]):
-    """Batch k holds the samples of one process in step k.
+class Steps(Dataset[Sample]):
+    """What a training uses: item k is the batch of one process in step k.
 
     Attributes:
         config: of the training.
+    """
+
+    config: TrainConfig
+
+    def __len__(self) -> int:
+        return self.config.steps
+
+
+class Batches(Steps):
+    """Each sample is drawn on its own, whatever was drawn before; `epochs.py` holds the paper's way.
+
+    Attributes:
         rank: of the process; each gets its own part of the step's samples.
     """
 
@@ -71,9 +83,6 @@ class Batches(Dataset[Sample]):
         rng = np.random.default_rng((self.config.seed, step, FACTOR_STREAM))
         return int(rng.choice(self.config.factors))
 
-    def __len__(self) -> int:
-        return self.config.steps
-
     def __getitem__(self, step: int) -> Sample:
         factor = self.factor(step)
         size = self.config.batch_of(factor)
@@ -87,23 +96,62 @@ class Batches(Dataset[Sample]):
         return origin.draw(rng, self.config.crop_of(factor), factor, self.config.interpolation)
 
 
-class _Origin:
-    """One data set with its augmentation."""
+class Pairs:
+    """The pairs of one data set, which are kept in memory up to `KEEP_BYTES`.
+
+    Attributes:
+        entry: its configuration.
+        dataset: what it reads.
+    """
 
     def __init__(self, entry: DataConfig, text: str) -> None:
+        """Open the data set.
+
+        Args:
+            entry: its configuration.
+            text: KIND:PATH with the path below the training's root.
+
+        Raises:
+            InputError: it cannot be opened or is empty.
+        """
         self.entry = entry
         self.dataset = load_dataset(without(text, entry.exclude), split=entry.split)
         if len(self.dataset) == 0:
             raise InputError(f"{text}: there is nothing to train on in split {entry.split!r}.")
-        self.augmentation = replace(AUGMENTATIONS[entry.augment], zoom=entry.zoom, smooth=entry.smooth)
-        self.sensor = Sensor(share=entry.sensor)
-        self.ragged = replace(RAGGED, ragged=entry.ragged)
         self.painted: dict[int, Painted] = {}
         self.kept: dict[int, Pair] = {}
         self.kept_bytes = 0
 
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def pair(self, index: int, size: int) -> Pair:
+        """Return a pair, from memory where it was read before; painted ones have the given height and width."""
+        if isinstance(self.dataset, Painted):  # painted at the size needed; too many to keep
+            if size not in self.painted:
+                self.painted[size] = replace(self.dataset, size=(size, size))
+            return self.painted[size][index]
+        if index in self.kept:
+            return self.kept[index]
+        pair = self.dataset[index]  # decoded once where memory allows: decoding takes longer than augmentation
+        pair = register(pair) if self.entry.register else pair
+        self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
+        if self.kept_bytes < KEEP_BYTES:
+            self.kept[index] = pair
+        return pair
+
+
+class _Origin(Pairs):
+    """One data set with its augmentation."""
+
+    def __init__(self, entry: DataConfig, text: str) -> None:
+        super().__init__(entry, text)
+        self.augmentation = replace(AUGMENTATIONS[entry.augmentation], zoom=entry.zoom, smooth=entry.smooth)
+        self.sensor = Sensor(share=entry.sensor)
+        self.ragged = replace(RAGGED, ragged=entry.ragged)
+
     def draw(self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation) -> Sample:
-        pair = self._pair(int(rng.integers(len(self.dataset))), size)
+        pair = self.pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
         if self.entry.ragged:
             crop = self.ragged(crop, rng)
@@ -119,27 +167,13 @@ class _Origin:
         own = float(known.std()) / DEVIATION if self.entry.own_unit and known.size else 0.0
         return own or self.dataset.unit
 
-    def _pair(self, index: int, size: int) -> Pair:
-        if isinstance(self.dataset, Painted):  # painted at the size needed; too many to keep
-            if size not in self.painted:
-                self.painted[size] = replace(self.dataset, size=(size, size))
-            return self.painted[size][index]
-        if index in self.kept:
-            return self.kept[index]
-        pair = self.dataset[index]  # decoded once where memory allows: decoding takes longer than augmentation
-        pair = register(pair) if self.entry.register else pair
-        self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
-        if self.kept_bytes < KEEP_BYTES:
-            self.kept[index] = pair
-        return pair
-
 
 def without(text: str, names: tuple[str, ...]) -> str:
     """The text of a data set that leaves out some scenes."""
     return f"{text}{'&' if '?' in text else '?'}without={','.join(names)}" if names else text
 
 
-def load(batches: Batches, start: int) -> Iterator[Sample]:
+def load(batches: Steps, start: int) -> Iterator[Sample]:
     """Yield the batches from step `start` on, prepared by the configured number of processes."""
     config = batches.config
     if config.workers == 0:

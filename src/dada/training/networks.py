@@ -29,7 +29,11 @@ def build(config: TrainConfig, unit: DataUnit | None = None) -> nn.Module:
     """
     if config.method not in NETWORKS:
         raise InputError(f"method {config.method!r} cannot be trained. Use one of {', '.join(NETWORKS)}.")
-    kind = network_class(config.method)
+    kind: Any = network_class(config.method)
+    if config.initial == "constant":
+        from dada.training.constant_start import ConstantStart
+
+        kind = ConstantStart
     network: nn.Module = kind(**_arguments(kind, config))
     if config.start:
         _begin_from(network, kind, config.start)
