@@ -321,7 +321,7 @@ def test_an_interrupt_anywhere_is_130(monkeypatch, pair):
     def interrupted(job):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dada.cli.pair.run_job", interrupted)
+    monkeypatch.setattr("dada.pairs.job.run_job", interrupted)
     assert main(["upsample", *map(str, pair)]) == 130
 
 

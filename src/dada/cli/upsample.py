@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from dada.cli.options import Options
+from dada.pairs.options import Options
 
 if TYPE_CHECKING:
-    from dada.cli.pair import Outcome
+    from dada.pairs.job import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Upsample(Options):
 
     def run(self) -> int:
         """Run the command; return its exit code."""
-        from dada.cli.pair import Job, run_job
+        from dada.pairs.job import Job, run_job
 
         output = self.output or default_output(self.source)
         job = Job(

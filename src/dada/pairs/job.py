@@ -1,4 +1,4 @@
-"""One pair of files: read, upsample, write. The work behind `dada upsample`, `dada batch` and `dada demo`."""
+"""A job: one pair of files, what to compute and which files to write."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dada.cli.extras import report_json, write_pictures, write_points
-from dada.cli.options import Options
-from dada.cli.storage import Storage, choose_storage, ground
 from dada.errors import InputError
 from dada.io import (
     Georeference,
@@ -28,6 +25,9 @@ from dada.io import (
     write_image,
 )
 from dada.io.detect import SUFFIXES
+from dada.pairs.extras import report_json, write_pictures, write_points
+from dada.pairs.options import Options
+from dada.pairs.storage import Storage, choose_storage, ground
 
 if TYPE_CHECKING:
     from dada.upsampling.result import Report, Result

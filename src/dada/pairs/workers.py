@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, NamedTuple
 
-from dada.cli.memory import keep_memory
 from dada.errors import InputError
+from dada.pairs.memory import keep_memory
 
 if TYPE_CHECKING:
-    from dada.cli.pair import Job
+    from dada.pairs.job import Job
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -68,7 +68,7 @@ def _drain(waiting: list[Job], count: int, ahead: int) -> Generator[Done, None, 
 
 def run_one(job: Job) -> Done:
     """Run a job in a worker; no exception leaves it."""
-    from dada.cli.pair import run_job
+    from dada.pairs.job import run_job
 
     try:
         return Done(job, None, run_job(job).warnings)

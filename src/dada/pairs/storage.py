@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.cli.options import Options
 from dada.errors import InputError
 from dada.io import Georeference, Raster, Unit, default_invalid, default_unit, parse_unit
 from dada.io.detect import SUFFIXES
 from dada.io.rounding import holds
 from dada.io.units import METRES, MILLIMETRES
+from dada.pairs.options import Options
 
 WORDS = {"mm": "millimetres", "cm": "centimetres", "m": "metres", "tum": "1/5000 m"}
 
