@@ -73,6 +73,7 @@ def _parse(arguments: list[str]) -> Any:
     """One of the commands, with its options."""
     import tyro
 
+    from dada.cli.app import App
     from dada.cli.batch import Batch
     from dada.cli.benchmark import Benchmark
     from dada.cli.demo import Demo
@@ -92,6 +93,7 @@ def _parse(arguments: list[str]) -> Any:
             "upsample": Upsample,
             "batch": Batch,
             "demo": Demo,
+            "app": App,
             "train": Train,
             "evaluate": Evaluate,
             "benchmark": Benchmark,

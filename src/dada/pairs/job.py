@@ -61,6 +61,8 @@ class Outcome:
     points: int | None  # of the point cloud
     warnings: list[str]
     seconds: float
+    inputs: Inputs
+    result: Result  # before it was rounded and stored
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def run_job(job: Job) -> Outcome:
         stored, moved = _store(job, inputs.storage, result)
         misfit = _stored_misfit(inputs, stored)
         notes += odd + _warned(caught) + result.report.warnings
-        outcome = Outcome(result.report, inputs.storage, misfit, moved, None, notes, time.perf_counter() - begin)
+        spent = time.perf_counter() - begin
+        outcome = Outcome(result.report, inputs.storage, misfit, moved, None, notes, spent, inputs, result)
         points = _write_all(job, outputs, inputs, result, stored, place, outcome)
     notes += [text for text in _warned(caught) if text not in notes]  # in case writing warned too
     return dataclasses.replace(outcome, points=points, seconds=time.perf_counter() - begin)

@@ -100,7 +100,8 @@ def upsample(
     report.warnings, report.seconds = notes, time.perf_counter() - begin
     for text in notes:
         warnings.warn(text, UpsampleWarning, stacklevel=2)
-    return Result(values, kept if inputs.cells.device is not None else kept.cpu().numpy(), report)
+    edges = None if solved.coefficients is None else tuple(_of_kind(inputs, part) for part in solved.coefficients)
+    return Result(values, _of_kind(inputs, kept), report, edges)
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,11 @@ def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Ten
     if not bool((finite.to(kept.device) | ~kept).all()):  # they left the range of their dtype
         raise InputError(too_extreme(torch.from_numpy(inputs.cells.values[inputs.cells.valid])))
     return result, kept
+
+
+def _of_kind(inputs: _Inputs, image: Tensor) -> ArrayLike:
+    """A tensor if the source is one, else an array."""
+    return image if inputs.cells.device is not None else image.cpu().numpy()
 
 
 def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **known: Any) -> Report:

@@ -53,11 +53,15 @@ class Result:
             for wider ones); NaN where not valid.
         valid: (H, W) bool of the same kind.
         report: how it was reached.
+        coefficients: what the model made of the guide, of the last round: (H - 1, W) between pixels above each other,
+            (H, W - 1) between pixels side by side, small across an edge; of the same kind. None: the method solves for
+            nothing.
     """
 
     values: ArrayLike
     valid: ArrayLike
     report: Report
+    coefficients: tuple[ArrayLike, ArrayLike] | None = None
 
 
 def consistency(values: ArrayLike, source: np.ndarray, exact: np.ndarray) -> tuple[float | None, float | None]:
