@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,13 @@ class Running:
     def folders(self) -> list[Path]:
         """Folders of requests and jobs that are there now."""
         return list(self.temporary.glob("dada-app-*/jobs/*"))
+
+    def forgets(self, kept: set[Path], seconds: float = 20) -> bool:
+        """Whether, in a while, no folder is left but those that were there before."""
+        end = time.monotonic() + seconds
+        while (left := set(self.folders()) - kept) and time.monotonic() < end:
+            time.sleep(0.1)
+        return not left
 
     def stop(self) -> int:
         """End it as `kill` does; return its exit code."""

@@ -162,10 +162,7 @@ class Desk:
         for file in (example.source, example.guide, TRUTH):
             shutil.copyfile(ready / file, folder / file)
         form.files = {"source": folder / example.source, "guide": folder / example.guide}
-        given = {"unit": example.options.unit, "intrinsics": example.intrinsics}
-        for field, value in given.items():
-            if value is not None and not form.texts.get(field):
-                form.texts[field] = value
+        form.texts = example.fields | {field: text for field, text in form.texts.items() if text}
         if form.texts.get("factor"):
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -201,4 +198,5 @@ def _free_names(form: Form) -> None:
 
 def _told(example: Example) -> dict[str, Any]:
     files = {"source": example.source, "guide": example.guide}
-    return {"name": example.name, "title": example.title, "words": example.words, "factor": example.factor} | files
+    about = {"name": example.name, "title": example.title, "words": example.words, "factor": example.factor}
+    return about | files | {"fields": example.fields}

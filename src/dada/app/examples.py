@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dada.pairs.options import Options
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -25,8 +23,7 @@ class Example:
     source: str
     guide: str
     factor: int
-    options: Options
-    intrinsics: str | None = None
+    fields: dict[str, str]  # of the form, where the user gives none
     label: str = ""
 
 
@@ -40,8 +37,7 @@ EXAMPLES = {
             "room_depth.png",
             "room_rgb.png",
             8,
-            Options(),
-            intrinsics="614.4,614.4,319.5,239.5",
+            {"intrinsics": "614.4,614.4,319.5,239.5"},
         ),
         Example(
             "thermal",
@@ -50,7 +46,7 @@ EXAMPLES = {
             "street_thermal.tiff",
             "street_rgb.png",
             4,
-            Options(unit="raw"),
+            {"unit": "raw"},
             label="°C",
         ),
         Example(
@@ -60,7 +56,7 @@ EXAMPLES = {
             "town_height.tiff",
             "town_rgb.png",
             8,
-            Options(),
+            {},
         ),
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -13,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 Note = Callable[[str], None]
 Kind = Literal["reader", "solver"]
-STOP_SECONDS = 5
+START_SECONDS, STOP_SECONDS = 120, 5
 
 
 class RefusedError(Exception):
@@ -54,11 +55,14 @@ class Worker:
         """
         if self._process is None or not self._process.is_alive():
             self._start()
-        pipe, deadline = self._pipe, _now() + seconds
+        pipe = self._pipe
         assert pipe is not None
         try:
             pipe.send(task)
-            while pipe.poll(max(0.0, deadline - _now())):
+            if not pipe.poll(START_SECONDS):  # it begins with a message, once all is loaded
+                raise EOFError
+            deadline = time.monotonic() + seconds
+            while pipe.poll(max(0.0, deadline - time.monotonic())):
                 what, content = pipe.recv()
                 if what == "note":
                     note(content)
@@ -93,12 +97,6 @@ class Worker:
             pipe.close()
 
 
-def _now() -> float:
-    import time
-
-    return time.monotonic()
-
-
 # ---- in the process ----------------------------------------------------------------------------------------
 
 
@@ -108,6 +106,8 @@ def _serve(pipe: Connection, kind: Kind) -> None:
 
     if kind == "solver":
         workers.begin()
+        from dada.app import working  # noqa: F401  (all that a job needs, before its time is counted)
+
         log = logging.getLogger("dada")
         log.addHandler(_Forward(pipe))
         log.setLevel(logging.INFO)
@@ -117,6 +117,7 @@ def _serve(pipe: Connection, kind: Kind) -> None:
     with suppress(EOFError, OSError):
         while True:
             task = pipe.recv()
+            pipe.send(("note", "starting"))
             pipe.send(_answer(task, lambda text: pipe.send(("note", text))))
             os.chdir(home)  # a folder that is to be deleted must not be in use
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dada.pairs.job import Outcome
 
 COLOURS = 256
-FLAT = 0.9  # quantile of the coefficients that those of flat parts have
+STRONG = 0.01  # share of the pixels that are drawn as the strongest edges
 
 
 @dataclass
@@ -120,20 +120,24 @@ def _scale(scale: Scale) -> dict[str, Any]:
 
 
 def edge_strength(vertical: np.ndarray, horizontal: np.ndarray) -> np.ndarray:
-    """How strongly the model parts each pixel from its neighbours, [H, W] of 8 bits: 0 in flat parts, 255 across edges.
+    """How strongly the model parts each pixel from its neighbours, [H, W] of 8 bits.
+
+    Coefficients span orders of magnitude and mean something only beside each other: from the usual one (0) to the
+    smallest hundredth (255) on a logarithmic scale.
 
     Args:
         vertical: coefficients [H - 1, W].
         horizontal: coefficients [H, W - 1].
     """
     size = horizontal.shape[0], vertical.shape[1]
-    flat = float(np.quantile(np.concatenate([vertical.ravel(), horizontal.ravel(), [0.0]]), FLAT)) or 1.0
     least = np.full(size, np.inf)
     for here in (least[:-1], least[1:]):
         np.minimum(here, vertical, out=here)
     for here in (least[:, :-1], least[:, 1:]):
         np.minimum(here, horizontal, out=here)
-    strength = 1 - np.clip(np.where(np.isfinite(least), least, flat) / flat, 0, 1)
+    depth = np.log(np.clip(least, np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+    strong, usual = np.quantile(depth, (STRONG, 0.5))
+    strength = np.clip((usual - depth) / max(usual - strong, 1e-6), 0, 1) ** 1.5
     picked, _ = pick(strength, np.ones(size, bool), size, whole_window(size))
     levels: np.ndarray = np.rint(255 * picked).astype(np.uint8)
     return levels

@@ -67,7 +67,11 @@ function setUpZone(zone) {
 }
 
 function choose(field, file) {
-  if (example) forgetExample();
+  if (example) {
+    forgetExample();
+    form.reset();
+    selfTest();
+  }
   files[field] = file;
   look(field);
   ready();
@@ -160,6 +164,7 @@ async function takeExample(about) {
   form.reset();
   selfTest();
   files.confidence = null;
+  for (const [name, value] of Object.entries(about.fields)) form.elements[name].value = value;
   for (const button of find("examples").children) button.setAttribute("aria-pressed", String(button.dataset.example === example));
   ready();
   run();

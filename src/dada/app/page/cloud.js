@@ -50,7 +50,7 @@ export class Cloud {
 
   reset() {
     const relief = find("cloud-mode").value === "relief";
-    [this.yaw, this.pitch, this.distance, this.panX, this.panY] = relief ? [0.45, 0.8, 1.75, 0, 0] : [0.3, -0.14, 1.7, 0, 0];
+    [this.yaw, this.pitch, this.distance, this.panX, this.panY] = relief ? [0.35, 0.8, 1.95, 0, 0] : [0.3, -0.14, 1.7, 0, 0];
   }
 
   build() {
@@ -183,7 +183,7 @@ export class Cloud {
     const count = this.colours.length;
     const step = this.turning && count > MOST_WHILE_TURNING ? Math.ceil(count / MOST_WHILE_TURNING) : 1;
     const { places, colours, distance, apart } = this;
-    const spread = 1.25 * Math.sqrt(step) * focal * size; // of neighbours that are 1 apart, at depth 1
+    const spread = 1.6 * Math.sqrt(step) * focal * size; // of neighbours that are 1 apart, at depth 1
     for (let i = 0; i < count; i += step) {
       const x = (places[3 * i] - x0) * size;
       const y = (places[3 * i + 1] - y0) * size;

@@ -41,7 +41,7 @@ function paint(layer, scale) {
   const pixels = image.data;
   for (let i = 0, o = 0; i < layer.rows * layer.columns; i++, o += 4) {
     if (layer.kind === "edges") {
-      pixels[o] = 255; pixels[o + 1] = 82; pixels[o + 2] = 30; pixels[o + 3] = data[i];
+      pixels[o] = 255; pixels[o + 1] = 0; pixels[o + 2] = 190; pixels[o + 3] = data[i];
       continue;
     }
     let colour;
