@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -114,8 +115,10 @@ def _serve(pipe: Connection, kind: Kind) -> None:
     else:
         workers.attach()
     home = os.getcwd()
+    gc.freeze()  # what is loaded stays: to look for garbage after each task is then cheap
     with suppress(EOFError, OSError):
         while True:
+            gc.collect()
             task = pipe.recv()
             pipe.send(("note", "starting"))
             pipe.send(_answer(task, lambda text: pipe.send(("note", text))))

@@ -50,7 +50,7 @@ export class Cloud {
 
   reset() {
     const relief = find("cloud-mode").value === "relief";
-    [this.yaw, this.pitch, this.distance, this.panX, this.panY] = relief ? [0.35, 0.8, 1.95, 0, 0] : [0.3, -0.14, 1.7, 0, 0];
+    [this.yaw, this.pitch, this.distance, this.panX, this.panY] = relief ? [0.3, 0.8, 2.15, 0, 0] : [0.3, -0.14, 1.7, 0, 0];
   }
 
   build() {
