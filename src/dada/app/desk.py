@@ -52,7 +52,7 @@ class Desk:
         for name in ("jobs", "examples"):
             (self.folder / name).mkdir()
         self.jobs = Jobs(self.folder / "jobs", limits, workers)
-        self._reader, self._reading = Worker("reader"), threading.Lock()
+        self._reader, self._reading = Worker("reader", self.folder), threading.Lock()
         self._drawn = {name: threading.Event() for name in EXAMPLES}
 
     def start(self) -> None:

@@ -20,7 +20,6 @@ from dada.app.requests import Request
 State = Literal["waiting", "running", "done", "refused", "failed"]
 FINISHED = ("done", "refused", "failed")
 SWEEP_SECONDS = 5.0
-WARM_SECONDS = 600.0  # the first time, kernels are compiled
 
 
 class FullError(Exception):
@@ -147,7 +146,7 @@ class Jobs:
 
     def _add_worker(self, warm: bool) -> None:
         self._warming += warm
-        worker = Worker("solver")
+        worker = Worker("solver", self.folder.parent)
         self._slots.append(worker)
         threading.Thread(target=self._serve, args=(worker, warm), daemon=True).start()
 
@@ -160,10 +159,8 @@ class Jobs:
 
     def _warm(self, worker: Worker) -> None:
         """Have a worker load what every job needs. Should it fail, the first job tells why."""
-        folder = self.new_folder()
-        with suppress(RefusedError, FailedError):
-            worker.run(Task("warm", folder), WARM_SECONDS, lambda text: None)
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FailedError):
+            worker.prepare(lambda text: None)
         with self._changed:
             self._warming -= 1
 

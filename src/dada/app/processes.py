@@ -6,6 +6,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 Note = Callable[[str], None]
 Kind = Literal["reader", "solver"]
-START_SECONDS, STOP_SECONDS = 120, 5
+START_SECONDS, STOP_SECONDS = 300, 5  # the first time, kernels are compiled
 
 
 class RefusedError(Exception):
@@ -29,7 +30,7 @@ class FailedError(Exception):
 class Task(NamedTuple):
     """What to do, where, and with what."""
 
-    name: Literal["warm", "work", "inspect", "example"]
+    name: Literal["work", "inspect", "example"]
     folder: Path
     arguments: tuple[Any, ...] = ()
 
@@ -37,8 +38,9 @@ class Task(NamedTuple):
 class Worker:
     """One process, started when it is first needed and again after it was stopped."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, kind: Kind, scratch: Path) -> None:
+        """Take what it does, and a folder for temporary files."""
+        self.kind, self.scratch = kind, scratch
         self._process: Any = None
         self._pipe: Connection | None = None
 
@@ -54,15 +56,10 @@ class Worker:
             RefusedError: the input cannot be used.
             FailedError: anything else went wrong.
         """
-        if self._process is None or not self._process.is_alive():
-            self._start()
-        pipe = self._pipe
-        assert pipe is not None
+        pipe = self.prepare(note)
+        deadline = time.monotonic() + seconds
         try:
             pipe.send(task)
-            if not pipe.poll(START_SECONDS):  # it begins with a message, once all is loaded
-                raise EOFError
-            deadline = time.monotonic() + seconds
             while pipe.poll(max(0.0, deadline - time.monotonic())):
                 what, content = pipe.recv()
                 if what == "note":
@@ -81,12 +78,31 @@ class Worker:
             "--max-seconds."
         )
 
-    def _start(self) -> None:
+    def prepare(self, note: Note) -> Connection:
+        """Start the process unless it runs, and wait until it has loaded all that a task needs.
+
+        Raises:
+            FailedError: it could not be started.
+        """
+        if self._pipe is not None and self._process is not None and self._process.is_alive():
+            return self._pipe
+        self.stop()
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self.kind), daemon=True)
-        self._process.start()
+        pipe, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self.kind, self.scratch), daemon=True)
+        self._process, self._pipe = process, pipe
+        process.start()
         theirs.close()
+        try:
+            while pipe.poll(START_SECONDS):
+                what, content = pipe.recv()
+                if what == "ready":
+                    return pipe
+                note(content)
+        except (EOFError, OSError):
+            pass
+        self.stop()
+        raise FailedError("its process could not be started, perhaps for lack of memory. Close other programs.")
 
     def stop(self) -> None:
         """End the process; another is started when it is needed."""
@@ -101,28 +117,40 @@ class Worker:
 # ---- in the process ----------------------------------------------------------------------------------------
 
 
-def _serve(pipe: Connection, kind: Kind) -> None:
+def _serve(pipe: Connection, kind: Kind, scratch: Path) -> None:
     """Do tasks until the server goes."""
     from dada.pairs import workers
 
     if kind == "solver":
         workers.begin()
-        from dada.app import working  # noqa: F401  (all that a job needs, before its time is counted)
-
         log = logging.getLogger("dada")
         log.addHandler(_Forward(pipe))
         log.setLevel(logging.INFO)
+        _warm(scratch)
     else:
         workers.attach()
     home = os.getcwd()
     gc.freeze()  # what is loaded stays: to look for garbage after each task is then cheap
     with suppress(EOFError, OSError):
+        pipe.send(("ready", None))
         while True:
             gc.collect()
             task = pipe.recv()
-            pipe.send(("note", "starting"))
             pipe.send(_answer(task, lambda text: pipe.send(("note", text))))
             os.chdir(home)  # a folder that is to be deleted must not be in use
+
+
+def _warm(scratch: Path) -> None:
+    """Do a tiny job, which loads the model, the kernels and what draws. Should it fail, the first job tells why."""
+    from dada.app.working import warm
+
+    home = os.getcwd()
+    with suppress(Exception), tempfile.TemporaryDirectory(dir=scratch) as folder:
+        os.chdir(folder)
+        try:
+            warm()
+        finally:
+            os.chdir(home)
 
 
 class _Forward(logging.Handler):
@@ -152,10 +180,6 @@ def _answer(task: Task, note: Note) -> tuple[str, Any]:
 def _do(task: Task, note: Note) -> dict[str, Any]:
     os.chdir(task.folder)
     match task.name:
-        case "warm":
-            from dada.app.working import warm
-
-            return warm()
         case "work":
             from dada.app.working import work
 

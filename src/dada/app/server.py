@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,8 +34,10 @@ POLICY = (  # nothing is loaded from elsewhere, and no other page can show this 
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+DRAIN_SECONDS = 10.0
 MAX_WAIT = 30.0  # seconds that a question after a job is kept open
 CHUNK = 1 << 18
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 STATUS = {"refused": HTTPStatus.UNPROCESSABLE_ENTITY, "failed": HTTPStatus.INTERNAL_SERVER_ERROR}
 
 
@@ -69,6 +73,8 @@ class Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection unless there are too many."""
         if not self._free.acquire(blocking=False):
+            with suppress(OSError):
+                request.sendall(BUSY)
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -251,13 +257,22 @@ class Handler(BaseHTTPRequestHandler):
     # ---- answers
 
     def _refuse(self, status: HTTPStatus, message: str, field: str | None = None) -> None:
-        if self.unread:  # a body that nobody reads would be taken for the next request
+        if self.unread:  # a body that is not read would be taken for the next request
             self.close_connection = True
         extra = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
         try:
             self._send_json({"error": {"message": message, "file": field}}, status, extra)
+            self._drain()
         except OSError:
             self.close_connection = True
+
+    def _drain(self) -> None:
+        """Read what a refused client is still sending, for a while: else it would not see the answer."""
+        end = time.monotonic() + DRAIN_SECONDS
+        self.connection.settimeout(1)
+        while self.unread > 0 and time.monotonic() < end and (chunk := self.rfile.read1(CHUNK)):
+            self.unread -= len(chunk)
+        self.connection.settimeout(self.timeout)
 
     def _send_json(self, content: Any, status: HTTPStatus = HTTPStatus.OK, extra: dict[str, str] | None = None) -> None:
         data = (json.dumps(content) + "\n").encode()

@@ -56,11 +56,11 @@ def work(request: Request, note: Note) -> dict[str, Any]:
     }
 
 
-def warm() -> dict[str, Any]:
+def warm() -> None:
     """Do a tiny job in the current folder: it loads the model, the kernels and all else that the first job needs."""
     write_image("guide.png", np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8))
     write_image("source.png", np.arange(1000, 1064, dtype=np.uint16).reshape(8, 8))
-    return work(Request("source.png", "guide.png"), lambda text: None)
+    work(Request("source.png", "guide.png"), lambda text: None)
 
 
 def _check_model(name: str) -> None:

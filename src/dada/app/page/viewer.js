@@ -25,7 +25,12 @@ export class Viewer {
     this.canvas.addEventListener("pointerdown", (event) => this.press(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
     this.canvas.addEventListener("pointerleave", () => { this.pointer = null; this.tell(); });
-    new ResizeObserver(() => { if (this.view && !this.stage.closest("[hidden]")) this.fit(); }).observe(this.stage);
+    let room = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (!this.view || !contentRect.width || contentRect.width === room) return;
+      room = contentRect.width;
+      this.fit();
+    }).observe(find("images"));
   }
 
   show(view) {
@@ -47,8 +52,12 @@ export class Viewer {
 
   fit() {
     if (!this.view) return;
-    const width = this.stage.clientWidth;
-    const height = Math.min(Math.max(240, window.innerHeight * 0.66), width * (this.view.rows / this.view.columns));
+    const { rows, columns } = this.view;
+    const room = find("images").clientWidth;
+    const most = Math.max(240, window.innerHeight * 0.68);
+    const width = Math.min(room, Math.max(360, most * (columns / rows))); // no wider than the image
+    const height = Math.min(most, width * (rows / columns));
+    find("frame").style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const density = window.devicePixelRatio || 1;
     this.canvas.width = width * density;
@@ -163,8 +172,8 @@ export class Viewer {
     drawLegends(find("legends"), [...used.values()]);
     const readout = find("readout");
     if (!this.pointer) {
-      const scale = rangeText(this.view.scale, this.view.unit);
-      readout.textContent = `Colours from ${scale}. Point at the image to read values; the wheel enlarges, a double click fits.`;
+      const ranges = [...used.values()].map(({ scale }) => `Colours from ${rangeText(scale, this.view.unit)}. `);
+      readout.textContent = `${ranges.join("")}Point at the image to read values; the wheel enlarges, a double click fits.`;
       return;
     }
     const column = Math.floor(this.pointer[0] * this.view.columns);
