@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from urllib.parse import urlsplit
@@ -50,9 +51,9 @@ def main() -> None:
             assert server.stdout is not None
             url = server.stdout.readline().split()[0]
             urlopen(url).read()
-            print(f"page after {time.perf_counter() - begin:.2f} s")
-            first_picture(url, "at once")
-            first_picture(url, "then")
+            print(f"page after {time.perf_counter() - begin:.2f} s, {processor(server.pid):.2f} s of the processor")
+            first_picture(url, server.pid, "at once")
+            first_picture(url, server.pid, "then")
             report(url, server.pid, Path(folder), wanted.requests, wanted.malformed, wanted.clients)
         finally:
             server.send_signal(signal.SIGTERM)
@@ -60,15 +61,16 @@ def main() -> None:
         print(f"files left after the end: {len(list(Path(folder).iterdir()))}")
 
 
-def first_picture(url: str, when: str) -> None:
+def first_picture(url: str, process: int, when: str) -> None:
     """Seconds from the request of the default example until its layers are there."""
     with Client(url) as client:
-        begin = time.perf_counter()
+        begin, before = time.perf_counter(), processor(process)
         job = client.submit(example="room")
         client.wait(job)
         for layer in ("guide", "source", "bicubic", "result"):
             urlopen(f"{url}/api/jobs/{job}/layers/{layer}").read()
-        print(f"first picture of the room, asked for {when}: {time.perf_counter() - begin:.2f} s")
+        spent, used = time.perf_counter() - begin, processor(process) - before
+        print(f"first picture of the room, asked for {when}: {spent:.2f} s, {used:.2f} s of the processor")
 
 
 def report(url: str, process: int, folder: Path, requests: int, malformed: int, clients: int) -> None:
@@ -181,24 +183,35 @@ def raw(url: str, kind: str) -> str:
         connection.close()
 
 
-def memory(process: int) -> int:
-    """Bytes of memory that a process and its children use, of Linux."""
+def family(process: int) -> set[int]:
+    """A process and its children, of Linux."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with suppress(OSError, ValueError):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-    family = {process}
-    while more := {child for child, parent in parents.items() if parent in family} - family:
-        family |= more
-    total = 0
-    for member in family:
-        try:
-            total += int(Path(f"/proc/{member}/statm").read_text().split()[1])
-        except OSError:
-            continue
-    return total * os.sysconf("SC_PAGESIZE")
+    found = {process}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def memory(process: int) -> int:
+    """Bytes of memory that a process and its children use."""
+    pages = 0
+    for member in family(process):
+        with suppress(OSError):
+            pages += int(Path(f"/proc/{member}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
+def processor(process: int) -> float:
+    """Seconds of the processor that a process and its children have used."""
+    ticks = 0
+    for member in family(process):
+        with suppress(OSError):
+            fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

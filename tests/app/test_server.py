@@ -263,3 +263,12 @@ def test_a_port_in_use_is_a_message(server):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: 127.0.0.1 port {port} cannot be listened at")
+
+
+def test_the_server_itself_loads_nothing_heavy():
+    code = (
+        "import sys, dada.cli.app, dada.app.serving, dada.app.client\n"
+        "print([name for name in ('torch', 'numba', 'cv2', 'scipy', 'matplotlib', 'rasterio') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
