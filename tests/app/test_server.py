@@ -14,9 +14,12 @@ import pytest
 
 from dada.app.client import Client, ServerError
 from dada.app.desk import Desk
+from dada.app.jobs import Entry, blamed
 from dada.app.limits import Limits
+from dada.app.requests import Request
 from dada.app.server import Server
 from dada.app.serving import announcement
+from dada.app.working import work
 from dada.cli import main
 from dada.errors import InputError
 from dada.io import read_image, write_image
@@ -137,6 +140,31 @@ def test_examples_beat_bicubic(client, name, label):
     assert status["unit"] == label
     assert status["errors"]["result"]["mae"] < status["errors"]["bicubic"]["mae"]
     assert not status["warnings"]
+
+
+def test_errors_are_in_the_unit_of_the_result(client):
+    fields = {"output_unit": "m", "format": "tiff", "dtype": "float32", "model": "none"}
+    with client:
+        status = client.wait(client.submit(example="room", **fields))
+    assert status["unit"] == "m"
+    assert 0 < status["errors"]["result"]["mae"] < 0.1
+    assert "-o room_depth_upsampled.tiff" in status["command"]
+
+
+def test_a_stated_field_of_view_is_the_camera(client, pair):
+    with client:
+        status = client.wait(client.submit(*pair, model="none", field_of_view=90))
+    assert "a field of view of 90 degrees stated, camera 64.0,64.0,63.5,47.5" in dict(status["facts"])["Points"]
+    assert "--intrinsics 64.0,64.0,63.5,47.5" in status["command"]
+
+
+def test_a_guide_above_the_limit_is_refused_beside_it(monkeypatch, pair):
+    monkeypatch.chdir(pair[0].parent)
+    request = Request("depth.png", "rgb.png", megapixels=0.01)
+    with pytest.raises(InputError, match=r"^rgb\.png: the guide has 128 x 96 pixels.*takes 0\.01 million") as refused:
+        work(request, lambda text: None)
+    entry = Entry("id", Path(), request, "refused", message=str(refused.value))
+    assert blamed(entry) == "guide"
 
 
 def test_what_a_file_holds_is_found_as_the_command_finds_it(client, pair, tmp_path):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILES = ("source", "guide", "confidence")
+OWN_FIELDS = ("range", "intrinsics", "field_of_view", "format", "factor")  # beside the options of the command
 DRAWING_SECONDS = 120.0
 
 
@@ -102,7 +103,7 @@ class Desk:
             options=options_of(values),
             label="" if example is None else example.label,
             megapixels=self.limits.megapixels,
-            **{name: values[name] for name in ("range", "intrinsics", "field_of_view", "factor") if name in values},
+            **{name: values[name] for name in OWN_FIELDS if name in values},
         )
         try:
             return self.jobs.submit(folder, request)

@@ -26,7 +26,7 @@ class FullError(Exception):
     """The queue is full."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """A job, as its owner asks after it."""
 
@@ -137,6 +137,9 @@ class Jobs:
         """Stop all workers."""
         with self._changed:
             self._closed = True
+            for entry in self._entries.values():
+                if entry.state not in FINISHED:
+                    entry.state, entry.message = "failed", "the server was ended."
             self._changed.notify_all()
             slots = list(self._slots)
         for worker in slots:

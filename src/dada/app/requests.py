@@ -12,6 +12,7 @@ from dada.pairs.options import Options, StoredType
 
 FIELD_OF_VIEW = 60.0  # degrees across, of a camera that nobody stated
 MODELS = ("default", "learned", "dynamic", "none")  # that the page offers; others by name, none from a file
+FORMATS = ("png", "tiff", "pfm", "exr", "npy", "npz")
 FACTORS = (2, 64)  # of a self-test
 VIEW = "view"  # the folder, within that of a job, of what the page draws
 
@@ -27,7 +28,8 @@ class Request:
     options: Options = field(default_factory=Options)
     range: tuple[float, float] | None = None
     intrinsics: str | None = None
-    field_of_view: float = FIELD_OF_VIEW
+    field_of_view: float | None = None  # degrees across; None: FIELD_OF_VIEW
+    format: str | None = None  # of the result; None: that of the source
     factor: int | None = None  # the source is fine: average it down first, and show the error
     label: str = ""  # of values without a metric unit
     megapixels: float = math.inf
@@ -79,6 +81,7 @@ FIELDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "unit": (_text, "mm, cm, m, tum, raw, or stored units in a metre"),
     "output_unit": (_text, "mm, cm, m, tum, raw, or stored units in a metre"),
     "dtype": (_one_of(*get_args(StoredType)), ", ".join(get_args(StoredType))),
+    "format": (_one_of(*FORMATS), ", ".join(FORMATS)),
     "invalid": (_number, "a number"),
     "fill": (_yes, "yes or no"),
     "model": (_text, ", ".join(MODELS)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dada.app.requests import VIEW
+from dada.app.requests import FIELD_OF_VIEW, VIEW
 from dada.pictures import COLORMAP
 from dada.pictures.colours import Scale
 from dada.pictures.values import checked, guide_painter, pick, whole_window
@@ -90,7 +90,8 @@ def write_view(
         "per_metre": storage.output_unit.per_metre,
         "camera": camera._asdict(),
         "stated": request.intrinsics is not None,
-        "field_of_view": request.field_of_view,
+        "field_of_view": request.field_of_view or FIELD_OF_VIEW,
+        "assumed": request.field_of_view is None,
         "cell": None if inputs.source.georeference is None else _pixel(outcome),
         "errors": errors,
     }
@@ -149,7 +150,8 @@ def camera_of(request: Request, size: tuple[int, ...]) -> Intrinsics:
 
     if request.intrinsics is not None:
         return parse_intrinsics(request.intrinsics)
-    focal = round(size[1] / 2 / math.tan(math.radians(request.field_of_view) / 2), 3)
+    angle = math.radians(request.field_of_view or FIELD_OF_VIEW)
+    focal = round(size[1] / 2 / math.tan(angle / 2), 3)
     return Intrinsics(focal, focal, (size[1] - 1) / 2, (size[0] - 1) / 2)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dada.app.requests import FIELD_OF_VIEW, Request
+from dada.app.requests import FIELD_OF_VIEW, MODELS, Request
 from dada.app.viewing import camera_of, write_view
 from dada.errors import InputError
 from dada.io import Raster, default_invalid, default_unit, parse_unit, read_image, valid_pixels, write_image
@@ -20,7 +20,6 @@ from dada.pairs.options import Options
 from dada.pairs.words import default_output
 
 Note = Callable[[str], None]
-OWN = ("default", "learned", "dynamic", "none")
 
 
 def work(request: Request, note: Note) -> dict[str, Any]:
@@ -43,6 +42,8 @@ def work(request: Request, note: Note) -> dict[str, Any]:
     stored = read_image(job.output).values
     if request.truth is not None:
         truth = read_image(request.truth).values
+    if truth is not None:
+        truth = truth * outcome.storage.factor  # from the unit of the source to that of the result
     errors = write_view(Path(), request, outcome, stored, truth)
     return {
         "facts": facts(request, outcome, job),
@@ -65,9 +66,9 @@ def warm() -> None:
 
 def _check_model(name: str) -> None:
     """Only by name: a file would be one of the machine that the server runs on."""
-    if name not in (*OWN, *METHODS):
+    if name not in (*MODELS, *METHODS):
         raise InputError(
-            f"model {name!r} is not offered here. Use one of {', '.join((*OWN, *METHODS))}; weights of your own are "
+            f"model {name!r} is not offered here. Use one of {', '.join((*MODELS, *METHODS))}; weights of your own are "
             "for the command, dada upsample --model FILE."
         )
 
@@ -75,14 +76,17 @@ def _check_model(name: str) -> None:
 def _job(request: Request) -> Job:
     source = Path(request.source)
     output = default_output(source)
+    if request.format is not None:
+        output = output.with_suffix(f".{request.format}")
     raster = read_image(source, key=request.options.source_key, role="source")
     guide = read_image(request.guide, key=request.options.guide_key, role="guide")
     _check_pixels(request, guide)
     unit = parse_unit(request.options.unit) if request.options.unit is not None else default_unit(raster)
     camera = None
-    if unit.per_metre is not None and raster.georeference is None:
-        fx, fy, cx, cy = camera_of(request, guide.values.shape)
-        camera = request.intrinsics or f"{fx:g},{fy:g},{cx:g},{cy:g}"
+    if request.intrinsics is not None:
+        camera = request.intrinsics
+    elif unit.per_metre is not None and raster.georeference is None:
+        camera = ",".join(str(number) for number in camera_of(request, guide.values.shape))
     return Job(
         source,
         Path(request.guide),
@@ -142,7 +146,7 @@ def _self_test(request: Request) -> tuple[Request, np.ndarray]:
         raise InputError(f"{request.source}: no pixel of the source is valid. State what marks invalid with --invalid.")
     name = f"{Path(request.source).stem}_averaged_x{factor}.tiff"
     write_image(name, averaged, georeference=None if raster.georeference is None else _coarser(raster, cells))
-    plain = dataclasses.replace(options, unit=unit.name, output_unit=None, dtype=None, invalid=None, source_key=None)
+    plain = dataclasses.replace(options, unit=unit.name, invalid=None, source_key=None)
     return dataclasses.replace(request, source=name, options=plain, factor=None), truth
 
 
@@ -177,21 +181,21 @@ def facts(request: Request, outcome: Outcome, job: Job) -> list[tuple[str, str]]
         lines.append(
             ("Averaged back down", f"differs from the source by at most {largest:.2g}{unit}, mean {mean:.2g}{unit}")
         )
-    solved = "" if report.solver == "direct" else f", adjust {report.adjust}, {report.iterations} iterations"
+    steps = "iterations" if report.solver == "equilibrium" else "steps"
+    solved = "" if report.solver == "direct" else f", adjust {report.adjust}, {report.iterations} {steps}"
     lines += [("Model", f"{report.model}{solved}"), ("Time", f"{outcome.seconds:.2f} s on one thread")]
     if report.invalid_cells:
         filled, left = report.filled_pixels, report.invalid_pixels
         fate = f"{filled} pixels of the result filled" if filled else f"{left} pixels of the result stay invalid"
         lines.append(("Invalid", f"{report.invalid_cells} of {h * w} source cells; {fate}"))
     if report.bounded_pixels:
-        lines.append(
-            ("Kept back", f"{report.bounded_pixels} of {H * W} pixels, which would have left the measured range")
-        )
+        kept = f"{report.bounded_pixels} of {H * W} pixels, which would have gone far from all measurements"
+        lines.append(("Kept back", kept))
     if outcome.points is not None:
         camera = f"camera {job.intrinsics}"
         if request.intrinsics is None:
-            assumed = "assumed" if request.field_of_view == FIELD_OF_VIEW else "stated"
-            camera = f"a field of view of {request.field_of_view:g} degrees {assumed}, {camera}"
+            view, how = request.field_of_view or FIELD_OF_VIEW, "stated" if request.field_of_view else "assumed"
+            camera = f"a field of view of {view:g} degrees {how}, {camera}"
         lines.append(("Points", f"{outcome.points}, {camera}"))
     return lines
 

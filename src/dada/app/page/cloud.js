@@ -122,7 +122,10 @@ export class Cloud {
     } else if (stated) {
       find("cloud-words").textContent = `${told} Camera as stated: fx ${camera.fx}, fy ${camera.fy}, cx ${camera.cx}, cy ${camera.cy}.`;
     } else {
-      find("cloud-words").textContent = `${told} The camera is unknown: a field of view of ${this.view.field_of_view} degrees is taken. State yours under Camera.`;
+      const { field_of_view: angle, assumed } = this.view;
+      find("cloud-words").textContent = assumed
+        ? `${told} The camera is unknown: a field of view of ${angle} degrees is taken. State yours under Camera.`
+        : `${told} A field of view of ${angle} degrees, as stated.`;
     }
   }
 
