@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -283,6 +284,22 @@ def test_whoever_opens_it_to_a_network_is_told_what_that_means(host, told):
 def test_a_limit_of_nothing_is_refused(options):
     with pytest.raises(InputError, match="must be positive"):
         Limits(**options)
+
+
+def test_one_connection_too_many_is_answered():
+    desk = Desk(Limits(connections=1), 1)
+    with Server(("127.0.0.1", 0), desk) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            held = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=30)
+            held.request("GET", "/icon.svg")
+            assert held.getresponse().read()
+            with pytest.raises(ServerError, match="too many connections"):
+                Client(server.url).about()
+            held.close()
+        finally:
+            server.shutdown()
+            desk.close()
 
 
 def test_a_port_in_use_is_a_message(server):

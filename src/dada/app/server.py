@@ -37,7 +37,11 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 DRAIN_SECONDS = 10.0
 MAX_WAIT = 30.0  # seconds that a question after a job is kept open
 CHUNK = 1 << 18
-BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+BUSY_WORDS = b'{"error": {"message": "there are too many connections. Try again in a while.", "file": null}}\n'
+BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(BUSY_WORDS), BUSY_WORDS)
+)
 STATUS = {"refused": HTTPStatus.UNPROCESSABLE_ENTITY, "failed": HTTPStatus.INTERNAL_SERVER_ERROR}
 
 

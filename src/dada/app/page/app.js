@@ -2,6 +2,8 @@
 
 import { Cloud } from "./cloud.js";
 import { fetchView } from "./layers.js";
+import { ask, clearProblems, tellProblem, tellState } from "./messages.js";
+import { showReport } from "./report.js";
 import { Viewer } from "./viewer.js";
 
 const find = (id) => document.getElementById(id);
@@ -14,50 +16,27 @@ let job = null; // the id of the one that is shown or under way
 let shown = null; // the id of the one that is shown
 let looks = 0; // counts looks at files, so that an old answer does not overwrite a new one
 
-// ---- messages
-
-function clearProblems(field = null) {
-  const selector = field ? `[data-field="${field}"] .problem` : ".problem";
-  for (const place of document.querySelectorAll(selector)) {
-    place.hidden = true;
-    place.textContent = "";
-    place.closest(".zone")?.classList.remove("wrong");
-  }
-}
-
-function tellProblem(message, field) {
-  const place = (field && document.querySelector(`[data-field="${field}"] .problem`)) || find("problem");
-  place.textContent = message;
-  place.hidden = false;
-  place.closest(".zone")?.classList.add("wrong");
-  place.closest("details")?.setAttribute("open", "");
-}
-
-function tellState(text) {
-  find("state").textContent = text;
-}
-
-async function ask(address, options = {}) {
-  let answer;
-  try {
-    answer = await fetch(address, options);
-  } catch {
-    throw Object.assign(new Error("The server does not answer. Is dada app still running?"), { field: null });
-  }
-  const content = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(content.error.message), { field: content.error.file });
-  return content;
-}
-
 // ---- files
 
 function setUpZone(zone) {
   const { field } = zone.dataset;
   const input = zone.querySelector("input");
-  zone.addEventListener("click", (event) => { if (event.target !== input) input.click(); });
-  zone.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); input.click(); } });
-  input.addEventListener("change", () => { if (input.files.length) choose(field, input.files[0]); });
-  zone.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
+  zone.addEventListener("click", (event) => {
+    if (event.target !== input) input.click();
+  });
+  zone.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      input.click();
+    }
+  });
+  input.addEventListener("change", () => {
+    if (input.files.length) choose(field, input.files[0]);
+  });
+  zone.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    zone.classList.add("over");
+  });
   zone.addEventListener("dragleave", () => zone.classList.remove("over"));
   zone.addEventListener("drop", (event) => {
     event.preventDefault();
@@ -79,7 +58,10 @@ function choose(field, file) {
 
 function forgetExample() {
   example = null;
-  for (const field of ["source", "guide"]) { files[field] = null; describe(field, null); }
+  for (const field of ["source", "guide"]) {
+    files[field] = null;
+    describe(field, null);
+  }
   for (const button of find("examples").children) button.setAttribute("aria-pressed", "false");
 }
 
@@ -165,7 +147,8 @@ async function takeExample(about) {
   selfTest();
   files.confidence = null;
   for (const [name, value] of Object.entries(about.fields)) form.elements[name].value = value;
-  for (const button of find("examples").children) button.setAttribute("aria-pressed", String(button.dataset.example === example));
+  for (const button of find("examples").children)
+    button.setAttribute("aria-pressed", String(button.dataset.example === example));
   ready();
   run();
   for (const field of ["source", "guide"]) {
@@ -224,7 +207,8 @@ async function run() {
 async function follow(status) {
   let now = status;
   while (now.state === "waiting" || now.state === "running") {
-    if (now.state === "waiting") tellState(now.position > 1 ? `waiting, number ${now.position} in the queue` : "waiting, next in the queue");
+    if (now.state === "waiting")
+      tellState(now.position > 1 ? `waiting, number ${now.position} in the queue` : "waiting, next in the queue");
     else tellState(`${now.note || "starting"} …`);
     now = await ask(`/api/jobs/${status.id}?wait=20`);
     if (job !== status.id) break;
@@ -243,38 +227,7 @@ function show(view, end) {
   if (find("points").hidden) find("images").hidden = false;
   viewer.show(view);
   cloud.show(view);
-  find("facts").replaceChildren(...end.facts.flatMap(([name, words]) => [text("dt", name), text("dd", words)]));
-  showErrors(end);
-  find("warnings").replaceChildren(...end.warnings.map((words) => text("li", words)));
-  find("files").replaceChildren(...end.files.map((file) => {
-    const link = text("a", `Download ${file.what}`);
-    link.href = `/api/jobs/${end.id}/files/${encodeURIComponent(file.name)}`;
-    link.download = file.name;
-    link.dataset.what = file.what;
-    link.append(text("small", file.name));
-    const item = document.createElement("li");
-    item.append(link);
-    return item;
-  }));
-  find("command").textContent = end.command;
-}
-
-function showErrors({ errors, unit }) {
-  const table = find("errors");
-  table.hidden = !Object.keys(errors).length;
-  const rows = [["error against the truth", "mean absolute", "root mean square"]];
-  for (const [name, error] of Object.entries(errors)) rows.push([name, ...[error.mae, error.rmse].map((value) => `${Number(value.toPrecision(3))} ${unit}`)]);
-  table.replaceChildren(...rows.map((cells, row) => {
-    const line = document.createElement("tr");
-    line.append(...cells.map((cell, column) => text(row && column ? "td" : "th", cell)));
-    return line;
-  }));
-}
-
-function text(kind, words) {
-  const element = document.createElement(kind);
-  element.textContent = words;
-  return element;
+  showReport(end);
 }
 
 // ---- the rest of the page
@@ -284,7 +237,10 @@ function selfTest() {
 }
 
 function chooseTab(name) {
-  for (const [tab, panel] of [["tab-images", "images"], ["tab-cloud", "points"]]) {
+  for (const [tab, panel] of [
+    ["tab-images", "images"],
+    ["tab-cloud", "points"],
+  ]) {
     find(tab).setAttribute("aria-selected", String(panel === name));
     find(panel).hidden = panel !== name;
   }
@@ -292,7 +248,10 @@ function chooseTab(name) {
   else viewer.fit();
 }
 
-form.addEventListener("submit", (event) => { event.preventDefault(); run(); });
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  run();
+});
 find("stop").addEventListener("click", () => {
   const id = job;
   job = null;
@@ -303,25 +262,43 @@ find("stop").addEventListener("click", () => {
 });
 find("selftest").addEventListener("change", selfTest);
 find("first").addEventListener("click", () => find("examples").firstChild?.click());
-for (const name of ["unit", "invalid", "source_key"]) form.elements[name].addEventListener("change", () => { clearProblems(name); look("source"); });
-form.elements.guide_key.addEventListener("change", () => { clearProblems("guide_key"); look("guide"); });
-find("confidence").addEventListener("change", (event) => { files.confidence = event.target.files[0] ?? null; });
+for (const name of ["unit", "invalid", "source_key"])
+  form.elements[name].addEventListener("change", () => {
+    clearProblems(name);
+    look("source");
+  });
+form.elements.guide_key.addEventListener("change", () => {
+  clearProblems("guide_key");
+  look("guide");
+});
+find("confidence").addEventListener("change", (event) => {
+  files.confidence = event.target.files[0] ?? null;
+});
 find("tab-images").addEventListener("click", () => chooseTab("images"));
 find("tab-cloud").addEventListener("click", () => chooseTab("points"));
 find("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText(find("command").textContent);
   find("copy").textContent = "Copied";
-  setTimeout(() => { find("copy").textContent = "Copy"; }, 1500);
+  setTimeout(() => {
+    find("copy").textContent = "Copy";
+  }, 1500);
 });
 for (const zone of document.querySelectorAll(".zone")) setUpZone(zone);
 for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault());
-window.addEventListener("pagehide", () => { for (const id of new Set([job, shown])) if (id) forget(id); });
+window.addEventListener("pagehide", () => {
+  for (const id of new Set([job, shown])) if (id) forget(id);
+});
 
-ask("/api").then((about) => {
-  find("version").textContent = `dada ${about.version}.`;
-  const { limits } = about;
-  find("limits").textContent = `Guides of up to ${limits.megapixels} million pixels, requests of up to ${limits.megabytes} MB, ${limits.jobs_at_a_time} at a time; results are kept for ${limits.minutes} minutes.`;
-  if (!about.local) find("private").textContent = "This page runs on another machine: files are sent there.";
-  setUpExamples(about.examples);
-  document.body.dataset.ready = "yes";
-}).catch((error) => tellProblem(error.message, null));
+ask("/api")
+  .then((about) => {
+    find("version").textContent = `dada ${about.version}.`;
+    const { limits } = about;
+    find("limits").textContent = [
+      `Guides of up to ${limits.megapixels} million pixels, requests of up to ${limits.megabytes} MB,`,
+      `${limits.jobs_at_a_time} at a time; results are kept for ${limits.minutes} minutes.`,
+    ].join(" ");
+    if (!about.local) find("private").textContent = "This page runs on another machine: files are sent there.";
+    setUpExamples(about.examples);
+    document.body.dataset.ready = "yes";
+  })
+  .catch((error) => tellProblem(error.message, null));

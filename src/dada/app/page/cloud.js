@@ -11,23 +11,39 @@ export class Cloud {
     this.view = null;
     this.turning = false;
     for (const id of ["cloud-colours", "cloud-mode", "cloud-height"]) {
-      find(id).addEventListener("input", () => { if (id === "cloud-mode") this.reset(); this.build(); this.draw(); });
+      find(id).addEventListener("input", () => {
+        if (id === "cloud-mode") this.reset();
+        this.build();
+        this.draw();
+      });
     }
-    find("cloud-fit").addEventListener("click", () => { this.reset(); this.draw(); });
-    this.canvas.addEventListener("dblclick", () => { this.reset(); this.draw(); });
+    find("cloud-fit").addEventListener("click", () => {
+      this.reset();
+      this.draw();
+    });
+    this.canvas.addEventListener("dblclick", () => {
+      this.reset();
+      this.draw();
+    });
     this.canvas.addEventListener("pointerdown", (event) => this.press(event));
-    this.canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.distance *= 1.001 ** event.deltaY;
-      this.later();
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        this.distance *= 1.001 ** event.deltaY;
+        this.later();
+      },
+      { passive: false },
+    );
     this.canvas.addEventListener("keydown", (event) => {
       const turn = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, -0.1], ArrowDown: [0, 0.1] }[event.key];
       if (!turn) return;
       event.preventDefault();
       this.turn(...turn);
     });
-    new ResizeObserver(() => { if (this.view && this.canvas.clientWidth) this.draw(); }).observe(this.canvas.parentElement);
+    new ResizeObserver(() => {
+      if (this.view && this.canvas.clientWidth) this.draw();
+    }).observe(this.canvas.parentElement);
   }
 
   show(view) {
@@ -42,7 +58,8 @@ export class Cloud {
     if (this.canvas.clientWidth) this.draw();
   }
 
-  trueHeight() { // the range of values in hundredths of the width, where both are metres
+  trueHeight() {
+    // the range of values in hundredths of the width, where both are metres
     const { cell, per_metre: perMetre, scale, columns } = this.view;
     if (cell === null || perMetre === null) return null;
     return Math.max(1, Math.min(100, (100 * (scale.high - scale.low)) / perMetre / (cell * columns)));
@@ -50,7 +67,9 @@ export class Cloud {
 
   reset() {
     const relief = find("cloud-mode").value === "relief";
-    [this.yaw, this.pitch, this.distance, this.panX, this.panY] = relief ? [0.3, 0.8, 2.15, 0, 0] : [0.3, -0.14, 1.7, 0, 0];
+    [this.yaw, this.pitch, this.distance, this.panX, this.panY] = relief
+      ? [0.3, 0.8, 2.15, 0, 0]
+      : [0.3, -0.14, 1.7, 0, 0];
   }
 
   build() {
@@ -84,7 +103,10 @@ export class Cloud {
         }
         let colour = scale.colours[colourIndex(scale, value)];
         if (byGuide) {
-          const at = 3 * (Math.floor(((row + 0.5) * guide.rows) / rows) * guide.columns + Math.floor(((column + 0.5) * guide.columns) / columns));
+          const at =
+            3 *
+            (Math.floor(((row + 0.5) * guide.rows) / rows) * guide.columns +
+              Math.floor(((column + 0.5) * guide.columns) / columns));
           colour = [guide.data[at], guide.data[at + 1], guide.data[at + 2]];
         }
         colours[count++] = (255 << 24) | (colour[2] << 16) | (colour[1] << 8) | colour[0];
@@ -97,14 +119,17 @@ export class Cloud {
     this.words(relief, count);
   }
 
-  frame() { // the middle of the points, and how far they reach: robust against a few far ones
+  frame() {
+    // the middle of the points, and how far they reach: robust against a few far ones
     const count = this.colours.length;
     const step = Math.max(1, Math.floor(count / 20000));
     this.centre = [0, 1, 2].map((axis) => {
       const sample = [];
       for (let i = 0; i < count; i += step) sample.push(this.places[3 * i + axis]);
       sample.sort((a, b) => a - b);
-      return sample.length ? (sample[Math.floor(0.02 * sample.length)] + sample[Math.floor(0.98 * (sample.length - 1))]) / 2 : 0;
+      return sample.length
+        ? (sample[Math.floor(0.02 * sample.length)] + sample[Math.floor(0.98 * (sample.length - 1))]) / 2
+        : 0;
     });
     const reach = [];
     for (let i = 0; i < count; i += step) {
@@ -116,11 +141,15 @@ export class Cloud {
 
   words(relief, count) {
     const { camera, stated } = this.view;
-    const told = `${count.toLocaleString("en")} points. Drag or use the arrow keys to turn, the wheel to come nearer, Shift and drag to move.`;
+    const told = [
+      `${count.toLocaleString("en")} points. Drag or use the arrow keys to turn, the wheel to come nearer,`,
+      "Shift and drag to move.",
+    ].join(" ");
     if (relief) {
       find("cloud-words").textContent = `${told} Values are drawn as heights; the slider sets how high.`;
     } else if (stated) {
-      find("cloud-words").textContent = `${told} Camera as stated: fx ${camera.fx}, fy ${camera.fy}, cx ${camera.cx}, cy ${camera.cy}.`;
+      find("cloud-words").textContent =
+        `${told} Camera as stated: fx ${camera.fx}, fy ${camera.fy}, cx ${camera.cx}, cy ${camera.cy}.`;
     } else {
       const { field_of_view: angle, assumed } = this.view;
       find("cloud-words").textContent = assumed
@@ -137,7 +166,11 @@ export class Cloud {
       const [dx, dy] = [now.clientX - last[0], now.clientY - last[1]];
       last = [now.clientX, now.clientY];
       this.turning = true;
-      if (moves) { this.panX += dx; this.panY += dy; this.later(); } else this.turn(dx * 0.008, dy * 0.008);
+      if (moves) {
+        this.panX += dx;
+        this.panY += dy;
+        this.later();
+      } else this.turn(dx * 0.008, dy * 0.008);
     };
     this.canvas.addEventListener("pointermove", drag);
     const release = () => {
@@ -157,7 +190,10 @@ export class Cloud {
 
   later() {
     if (this.waits) return;
-    this.waits = requestAnimationFrame(() => { this.waits = 0; this.draw(); });
+    this.waits = requestAnimationFrame(() => {
+      this.waits = 0;
+      this.draw();
+    });
   }
 
   draw() {
@@ -198,14 +234,20 @@ export class Cloud {
       if (depth < 0.05) continue;
       const px = midX + (focal * turned) / depth;
       const py = midY + (focal * down) / depth;
-      const splat = Math.max(1, Math.min(12, Math.round((spread * (apart === null ? 1 : apart * places[3 * i + 2])) / depth)));
+      const splat = Math.max(
+        1,
+        Math.min(12, Math.round((spread * (apart === null ? 1 : apart * places[3 * i + 2])) / depth)),
+      );
       const left = Math.max(0, Math.floor(px - splat / 2));
       const top = Math.max(0, Math.floor(py - splat / 2));
       const right = Math.min(W, left + splat);
       const bottom = Math.min(H, top + splat);
       for (let row = top; row < bottom; row++) {
         for (let at = row * W + left; at < row * W + right; at++) {
-          if (depth < depths[at]) { depths[at] = depth; pixels[at] = colours[i]; }
+          if (depth < depths[at]) {
+            depths[at] = depth;
+            pixels[at] = colours[i];
+          }
         }
       }
     }

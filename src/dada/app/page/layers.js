@@ -5,11 +5,13 @@ const NO_VALUE = [158, 158, 158];
 /** Fetch the view of a job with all its layers. */
 export async function fetchView(job) {
   const view = await (await fetch(`/api/jobs/${job}/view`)).json();
-  const layers = await Promise.all(view.layers.map(async (about) => {
-    const answer = await fetch(`/api/jobs/${job}/layers/${encodeURIComponent(about.name)}`);
-    const data = await answer.arrayBuffer();
-    return { ...about, data: about.kind === "values" ? new Float32Array(data) : new Uint8Array(data) };
-  }));
+  const layers = await Promise.all(
+    view.layers.map(async (about) => {
+      const answer = await fetch(`/api/jobs/${job}/layers/${encodeURIComponent(about.name)}`);
+      const data = await answer.arrayBuffer();
+      return { ...about, data: about.kind === "values" ? new Float32Array(data) : new Uint8Array(data) };
+    }),
+  );
   view.layers = new Map(layers.map((layer) => [layer.name, layer]));
   for (const layer of layers) layer.picture = paint(layer, scaleOf(view, layer));
   return view;
@@ -41,13 +43,19 @@ function paint(layer, scale) {
   const pixels = image.data;
   for (let i = 0, o = 0; i < layer.rows * layer.columns; i++, o += 4) {
     if (layer.kind === "edges") {
-      pixels[o] = 255; pixels[o + 1] = 0; pixels[o + 2] = 190; pixels[o + 3] = data[i];
+      pixels[o] = 255;
+      pixels[o + 1] = 0;
+      pixels[o + 2] = 190;
+      pixels[o + 3] = data[i];
       continue;
     }
     let colour;
     if (layer.kind === "rgb") colour = [data[3 * i], data[3 * i + 1], data[3 * i + 2]];
     else colour = Number.isFinite(data[i]) ? scale.colours[colourIndex(scale, data[i])] : NO_VALUE;
-    pixels[o] = colour[0]; pixels[o + 1] = colour[1]; pixels[o + 2] = colour[2]; pixels[o + 3] = 255;
+    pixels[o] = colour[0];
+    pixels[o + 1] = colour[1];
+    pixels[o + 2] = colour[2];
+    pixels[o + 3] = 255;
   }
   context.putImageData(image, 0, 0);
   return canvas;

@@ -24,7 +24,10 @@ export class Viewer {
     this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.canvas.addEventListener("pointerdown", (event) => this.press(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
-    this.canvas.addEventListener("pointerleave", () => { this.pointer = null; this.tell(); });
+    this.canvas.addEventListener("pointerleave", () => {
+      this.pointer = null;
+      this.tell();
+    });
     let room = 0;
     new ResizeObserver(([{ contentRect }]) => {
       if (!this.view || !contentRect.width || contentRect.width === room) return;
@@ -37,7 +40,10 @@ export class Viewer {
     const keep = this.view && [find("left").value, find("right").value];
     this.view = view;
     const names = [...view.layers.values()].filter((layer) => layer.kind !== "edges").map((layer) => layer.name);
-    [["left", "source"], ["right", "result"]].forEach(([id, usual], number) => {
+    [
+      ["left", "source"],
+      ["right", "result"],
+    ].forEach(([id, usual], number) => {
       const chosen = keep && names.includes(keep[number]) ? keep[number] : usual;
       find(id).replaceChildren(...names.map((name) => new Option(name, name, name === chosen, name === chosen)));
     });
@@ -79,7 +85,8 @@ export class Viewer {
     this.draw();
   }
 
-  keep() { // no side of the image leaves the stage further than it must
+  keep() {
+    // no side of the image leaves the stage further than it must
     for (const [name, size, room] of [
       ["x", this.view.columns * this.scale, this.canvas.clientWidth],
       ["y", this.view.rows * this.scale, this.canvas.clientHeight],
@@ -108,7 +115,10 @@ export class Viewer {
     const slides = Math.abs(event.offsetX - this.share * width) < GRIP || this.scale <= this.least * 1.001;
     let last = [event.offsetX, event.offsetY];
     const drag = (now) => {
-      if (slides) { this.slide(now.offsetX / width); return; }
+      if (slides) {
+        this.slide(now.offsetX / width);
+        return;
+      }
       this.x += now.offsetX - last[0];
       this.y += now.offsetY - last[1];
       last = [now.offsetX, now.offsetY];
@@ -154,18 +164,22 @@ export class Viewer {
       context.drawImage(this.view.layers.get("edges").picture, ...place);
     }
     find("handle").style.left = `${100 * this.share}%`;
-    this.sides().forEach((layer, side) => { find(side ? "right-name" : "left-name").textContent = layer.name; });
+    this.sides().forEach((layer, side) => {
+      find(side ? "right-name" : "left-name").textContent = layer.name;
+    });
     this.tell();
   }
 
-  tell() { // the value under the pointer, and where it is on the colour bar
+  tell() {
+    // the value under the pointer, and where it is on the colour bar
     const sides = this.sides();
     const used = new Map();
     for (const layer of sides) {
       const scale = scaleOf(this.view, layer);
       if (!scale) continue;
       const title = isError(layer) ? "error" : "value";
-      if (!used.has(scale)) used.set(scale, { title: title + (this.view.unit ? ` in ${this.view.unit}` : ""), scale, marks: [] });
+      if (!used.has(scale))
+        used.set(scale, { title: title + (this.view.unit ? ` in ${this.view.unit}` : ""), scale, marks: [] });
       const value = this.pointer && valueAt(layer, ...this.pointer);
       if (value !== null && value !== undefined) used.get(scale).marks.push(value);
     }
@@ -173,7 +187,8 @@ export class Viewer {
     const readout = find("readout");
     if (!this.pointer) {
       const ranges = [...used.values()].map(({ scale }) => `Colours from ${rangeText(scale, this.view.unit)}. `);
-      readout.textContent = `${ranges.join("")}Point at the image to read values; the wheel enlarges, a double click fits.`;
+      const help = "Point at the image to read values; the wheel enlarges, a double click fits.";
+      readout.textContent = ranges.join("") + help;
       return;
     }
     const column = Math.floor(this.pointer[0] * this.view.columns);
