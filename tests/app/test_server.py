@@ -239,6 +239,7 @@ def test_a_job_that_takes_too_long_is_stopped_and_the_next_is_done(pair):
         client = Client(running.url)
         with client:
             slow = client.submit(*pair, model="none", solver="iterate", steps=10_000_000)
+            assert client.status(slow)["note"].startswith(("loading", "compiling"))  # no worker is ready yet
             while client.status(slow, wait=20)["state"] == "waiting":
                 pass
             quick = [client.submit(*pair, model="none") for _ in range(2)]

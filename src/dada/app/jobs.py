@@ -52,6 +52,7 @@ class Jobs:
         self._queue: deque[Entry] = deque()
         self._changed = threading.Condition()
         self._idle, self._warming = 0, 0  # workers that wait for a job, and that will soon
+        self._loading = ""  # what the first worker is at, before it takes jobs
         self._slots: list[Worker] = []
         self._closed = False
 
@@ -99,7 +100,7 @@ class Jobs:
         with self._changed:
             found: dict[str, Any] = {"id": entry.id, "state": entry.state}
             if entry.state == "waiting":
-                found["position"] = 1 + self._queue.index(entry) if entry in self._queue else 0
+                found |= {"position": 1 + self._queue.index(entry), "note": self._loading}
             if entry.state == "running":
                 found |= {"note": entry.note, "running_seconds": round(time.monotonic() - entry.begun, 1)}
             if entry.state in ("refused", "failed"):
@@ -162,10 +163,17 @@ class Jobs:
 
     def _warm(self, worker: Worker) -> None:
         """Have a worker load what every job needs. Should it fail, the first job tells why."""
+        self._tell_loading("loading the model")
         with suppress(FailedError):
-            worker.prepare(lambda text: None)
+            worker.prepare(self._tell_loading)
+        self._tell_loading("")
         with self._changed:
             self._warming -= 1
+
+    def _tell_loading(self, text: str) -> None:
+        with self._changed:
+            self._loading = text
+            self._changed.notify_all()
 
     def _next(self, worker: Worker) -> Entry | None:
         with self._changed:

@@ -207,9 +207,9 @@ async function run() {
 async function follow(status) {
   let now = status;
   while (now.state === "waiting" || now.state === "running") {
-    if (now.state === "waiting")
-      tellState(now.position > 1 ? `waiting, number ${now.position} in the queue` : "waiting, next in the queue");
-    else tellState(`${now.note || "starting"} …`);
+    const place = now.position > 1 ? `number ${now.position} in the queue` : "next in the queue";
+    if (now.state === "running") tellState(`${now.note || "starting"} …`);
+    else tellState(now.note ? `${place}; the server is ${now.note} …` : place);
     now = await ask(`/api/jobs/${status.id}?wait=20`);
     if (job !== status.id) break;
   }
