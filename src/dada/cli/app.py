@@ -10,9 +10,10 @@ from tyro.conf import arg
 
 @dataclass(frozen=True, kw_only=True)
 class App:
-    """Show a page that upsamples files which are dropped on it, on this machine alone.
+    """Show a page that upsamples files which are dropped on it.
 
-    Nothing is sent anywhere, and nothing is loaded from elsewhere. It ends with Ctrl-C, and so do its files.
+    It runs on this machine, and only this machine reaches it unless --host says otherwise. Nothing is loaded from
+    elsewhere. It ends with Ctrl-C, and its files are deleted.
 
     For example: `dada app`
 
