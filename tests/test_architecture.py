@@ -16,8 +16,8 @@ FLOORS = (
     {"baselines", "datasets"},
     {"models"},
     {"upsampling"},
-    {"evaluation"},
-    {"training"},
+    {"evaluation", "pairs"},
+    {"app", "training"},
     {"reproduce"},
     {"cli"},
 )

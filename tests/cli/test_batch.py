@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
-from dada.cli import workers
-from dada.cli.options import Options
-from dada.cli.pair import Job
 from dada.cli.pairing import pair, pair_confidence
 from dada.errors import InputError
 from dada.io import read_image, write_image
+from dada.pairs import workers
+from dada.pairs.job import Job
+from dada.pairs.options import Options
 
 
 def touch(folder: Path, *names: str) -> Path:

@@ -317,7 +317,7 @@ def test_an_interrupt_anywhere_is_130(monkeypatch, pair):
     def interrupted(job):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dada.cli.pair.run_job", interrupted)
+    monkeypatch.setattr("dada.pairs.job.run_job", interrupted)
     assert main(["upsample", *map(str, pair)]) == 130
 
 
@@ -343,3 +343,9 @@ def test_the_first_call_says_once_that_it_compiles(tmp_path, monkeypatch):
         1,
         0,
     ]
+
+
+def test_threads_must_be_some(dada, pair):
+    ran = dada("upsample", *pair, "--threads", 0)
+    assert ran.code == 2
+    assert "threads 0 is not a number of threads" in ran.err

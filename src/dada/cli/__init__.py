@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dada.cli.memory import keep_memory
 from dada.errors import InputError
+from dada.pairs.memory import keep_memory
 
 DESCRIPTION = """Make a coarse image (depth, height, temperature) as fine as a guide image of the same scene. \
 Averaged back down, the result is the source.
@@ -73,14 +73,15 @@ def _parse(arguments: list[str]) -> Any:
     """One of the commands, with its options."""
     import tyro
 
+    from dada.cli.app import App
     from dada.cli.batch import Batch
     from dada.cli.benchmark import Benchmark
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
-    from dada.cli.options import check_unit_once
     from dada.cli.reproduce import Reproduce
     from dada.cli.train import Train, parse
     from dada.cli.upsample import Upsample
+    from dada.pairs.options import check_unit_once
 
     if arguments[0] == "train":  # its flags are read on top of a file
         return parse(arguments[1:])
@@ -92,6 +93,7 @@ def _parse(arguments: list[str]) -> Any:
             "upsample": Upsample,
             "batch": Batch,
             "demo": Demo,
+            "app": App,
             "train": Train,
             "evaluate": Evaluate,
             "benchmark": Benchmark,

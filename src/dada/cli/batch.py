@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from dada.cli.options import Options
 from dada.errors import InputError
+from dada.pairs.options import Options
 
 if TYPE_CHECKING:
-    from dada.cli.pair import Job
-    from dada.cli.workers import Done
+    from dada.pairs.job import Job
+    from dada.pairs.workers import Done
 
 SETTINGS, LOCK = "dada-batch.json", ".dada-batch.lock"
 PAIRS = "pairs"  # in the settings: what each result was made from
@@ -74,7 +74,7 @@ class Batch(Options):
     def run(self) -> int:
         """Run the command; return its exit code, SOME_FAILED if a pair failed."""
         from dada.cli.pairing import pair
-        from dada.cli.workers import cores
+        from dada.pairs.workers import cores
 
         pairs = pair(self.sources, self.guides, self.source_pattern, self.guide_pattern)
         failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
@@ -110,7 +110,7 @@ class Batch(Options):
         return found
 
     def _job(self, source: Path, guide: Path, confidence: Path | None) -> Job:
-        from dada.cli.pair import Job
+        from dada.pairs.job import Job
 
         output = self.outdir / f"{source.stem}{f'.{self.format}' if self.format else source.suffix}"
         return Job(
@@ -170,7 +170,7 @@ class Batch(Options):
         return {}
 
     def _work(self, jobs: list[Job], count: int) -> list[Done]:
-        from dada.cli.workers import run_all
+        from dada.pairs.workers import run_all
 
         if not jobs:
             return []

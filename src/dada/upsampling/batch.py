@@ -83,7 +83,7 @@ def _together(results: Sequence[Result], with_channel: bool) -> Result:
         joined = torch.stack(images) if isinstance(images[0], Tensor) else np.stack(images)
         stacked.append(joined[:, None] if with_channel else joined)
     reports = [result.report for result in results]
-    return Result(stacked[0], stacked[1], _of_all(reports), reports)
+    return Result(stacked[0], stacked[1], _of_all(reports), reports=reports)
 
 
 def _of_all(reports: list[Report]) -> Report:

@@ -132,8 +132,8 @@ def upsample(
     report.warnings, report.seconds = notes, time.perf_counter() - begin
     for text in notes:
         warnings.warn(text, UpsampleWarning, stacklevel=3)
-    where = inputs.cells.device
-    result = Result(values, kept.cpu().numpy() if where is None else kept.to(where), report)
+    edges = None if solved.coefficients is None else tuple(_of_kind(inputs, part) for part in solved.coefficients)
+    result = Result(values, _of_kind(inputs, kept), report, edges)
     return wrap(result) if wrap else result
 
 
@@ -243,6 +243,12 @@ def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Ten
     if not bool((finite.to(kept.device) | ~kept).all()):  # they left the range of their dtype
         raise InputError(too_extreme(torch.from_numpy(inputs.cells.values[inputs.cells.valid])))
     return result, kept
+
+
+def _of_kind(inputs: _Inputs, image: Tensor) -> ArrayLike:
+    """A tensor where the source is, if it is one, else an array."""
+    where = inputs.cells.device
+    return image.cpu().numpy() if where is None else image.to(where)
 
 
 def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **known: Any) -> Report:

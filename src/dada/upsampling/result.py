@@ -55,6 +55,9 @@ class Result:
             for wider ones); NaN where not valid.
         valid: (H, W) bool of the same kind.
         report: how it was reached.
+        coefficients: what the model made of the guide, of the last round: (H - 1, W) between pixels above each other,
+            (H, W - 1) between pixels side by side, small across an edge; of the same kind. None: the method solves for
+            nothing, or it is a batch.
         reports: of a batch, how each image was; `report` then holds sums of what is counted and the worst of the rest.
             The arrays of a batch are (B, H, W), or (B, 1, H, W) where the sources have that dimension.
     """
@@ -62,6 +65,7 @@ class Result:
     values: ArrayLike
     valid: ArrayLike
     report: Report
+    coefficients: tuple[ArrayLike, ArrayLike] | None = None
     reports: list[Report] = field(default_factory=list)
 
 

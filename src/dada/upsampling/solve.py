@@ -37,6 +37,7 @@ class Solved:
         converged: whether it came to its end.
         reason: why it stopped.
         bounded: [H, W] bool, pixels that were brought back within bounds; None: no pixel was.
+        coefficients: of the last round, [H - 1, W] and [H, W - 1]; None: by a method that solves for nothing.
     """
 
     values: Tensor
@@ -47,6 +48,7 @@ class Solved:
     converged: bool
     reason: str
     bounded: Tensor | None = None
+    coefficients: Coefficients | None = None
 
 
 def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto") -> list[Solved]:
@@ -111,7 +113,7 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return _solved(scaled.unscaled(scaled.problem.met(start, adjust)), solutions, adjust)
+    return _solved(scaled.unscaled(scaled.problem.met(start, adjust)), solutions, adjust, c)
 
 
 def _interpolation(unit: DataUnit | None) -> Interpolation:
@@ -136,13 +138,15 @@ def _flat_is_one(c: Coefficients) -> Coefficients:
     return Coefficients(*(part / torch.where(flat > 0, flat, 1) for part in c))
 
 
-def _solved(values: Tensor, solutions: Sequence[Solution], adjust: Adjust) -> list[Solved]:
+def _solved(values: Tensor, solutions: Sequence[Solution], adjust: Adjust, c: Coefficients) -> list[Solved]:
     last = solutions[-1]
     spent = torch.stack([one.iterations for one in solutions]).sum(dim=0).flatten().tolist()
-    each = zip(values, spent, last.residual.flatten(), last.converged.flatten(), last.reason, strict=True)
+    ends = zip(spent, last.residual.flatten(), last.converged.flatten(), last.reason, strict=True)
     return [
-        Solved(image[0], adjust, len(solutions), int(iterations), float(residual), bool(converged), reason)
-        for image, iterations, residual, converged, reason in each
+        Solved(image[0], adjust, len(solutions), int(iterations), float(residual), bool(converged), reason, None, edges)
+        for image, (iterations, residual, converged, reason), edges in zip(
+            values, ends, map(Coefficients, *c), strict=True
+        )
     ]
 
 

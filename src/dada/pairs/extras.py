@@ -13,7 +13,7 @@ from dada.errors import InputError
 from dada.io import Georeference, parse_intrinsics, write_point_cloud
 
 if TYPE_CHECKING:
-    from dada.cli.pair import Inputs, Job, Outcome
+    from dada.pairs.job import Inputs, Job, Outcome
     from dada.upsampling.result import Result
 
 PICTURE_DPI = 150

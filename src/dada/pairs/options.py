@@ -1,4 +1,4 @@
-"""Options that `dada upsample` and `dada batch` share."""
+"""How files are understood, computed and stored: the options that commands and page share."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, NamedTuple
 
-from dada.cli.memory import keep_memory
 from dada.errors import InputError
+from dada.pairs.memory import keep_memory
 
 if TYPE_CHECKING:
-    from dada.cli.pair import Job
+    from dada.pairs.job import Job
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -47,7 +47,7 @@ def run_all(jobs: list[Job], count: int) -> Iterator[Done]:
 def _drain(waiting: list[Job], count: int, ahead: int) -> Generator[Done, None, list[Job]]:
     """Run jobs, `ahead` of them in hand, until none is left or a process dies; return those in hand then."""
     running: dict[Future[Done], Job] = {}
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), begin)
     try:
         while waiting or running:
             while waiting and len(running) < ahead:
@@ -68,7 +68,7 @@ def _drain(waiting: list[Job], count: int, ahead: int) -> Generator[Done, None, 
 
 def run_one(job: Job) -> Done:
     """Run a job in a worker; no exception leaves it."""
-    from dada.cli.pair import run_job
+    from dada.pairs.job import run_job
 
     try:
         return Done(job, None, run_job(job).warnings)
@@ -80,10 +80,14 @@ def run_one(job: Job) -> Done:
         return Done(job, f"unexpected {type(error).__name__}: {error}", [])
 
 
-def _begin() -> None:
-    """Prepare a worker: one thread, memory kept, the keyboard's interrupt left to the parent, and never an orphan."""
-    for name in THREAD_VARIABLES:
-        os.environ[name] = "1"
+def begin() -> None:
+    """Prepare a worker that computes: as `attach` does, with one thread."""
+    attach()
+    use_threads(1)
+
+
+def attach() -> None:
+    """Prepare a worker: memory kept, the keyboard's interrupt left to the parent, and never an orphan."""
     keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -94,9 +98,15 @@ def _begin() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, daemon=True).start()
+
+
+def use_threads(count: int) -> None:
+    """Have this process compute with so many threads; the last bits of a network's result depend on their number."""
+    for name in THREAD_VARIABLES:  # for what is not loaded yet
+        os.environ[name] = str(count)
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:

@@ -1,4 +1,4 @@
-"""One pair of files: read, upsample, write. The work behind `dada upsample`, `dada batch` and `dada demo`."""
+"""A job: one pair of files, what to compute and which files to write."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dada.cli.extras import report_json, write_pictures, write_points
-from dada.cli.options import Options
-from dada.cli.storage import Storage, check_storable, choose_storage
 from dada.errors import InputError
 from dada.io import (
     Georeference,
@@ -32,6 +29,9 @@ from dada.io import (
 from dada.io.alignment import Part, common_area
 from dada.io.detect import SUFFIXES
 from dada.io.rounding import limits
+from dada.pairs.extras import report_json, write_pictures, write_points
+from dada.pairs.options import Options
+from dada.pairs.storage import Storage, check_storable, choose_storage
 
 if TYPE_CHECKING:
     from dada.upsampling.result import Report, Result
@@ -69,6 +69,8 @@ class Outcome:
     points: int | None  # of the point cloud
     warnings: list[str]
     seconds: float
+    inputs: Inputs
+    result: Result  # before it was rounded and stored
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,21 @@ def run_job(job: Job) -> Outcome:
         result, kept_within = _within_type(inputs, result)
         stored, moved = _store(job, inputs.storage, result)
         notes += _warned(caught) + result.report.warnings
-        measured = inputs.source.values[inputs.valid]
-        ends = float(measured.min()), float(measured.max())
         exact, soft = _stored_misfit(inputs, stored)
-        begun = time.perf_counter() - begin
-        outcome = Outcome(result.report, inputs.storage, exact, soft, ends, kept_within, moved, None, notes, begun)
+        outcome = Outcome(
+            report=result.report,
+            storage=inputs.storage,
+            misfit=exact,
+            soft_misfit=soft,
+            source_range=_range(inputs),
+            kept_within=kept_within,
+            moved=moved,
+            points=None,
+            warnings=notes,
+            seconds=time.perf_counter() - begin,
+            inputs=inputs,
+            result=result,
+        )
         points = _write_all(job, outputs, inputs, result, stored, outcome)
     notes += [text for text in _warned(caught) if text not in notes]  # in case writing warned too
     return dataclasses.replace(outcome, points=points, seconds=time.perf_counter() - begin)
@@ -284,6 +296,11 @@ def _within_type(inputs: Inputs, result: Result) -> tuple[Result, int]:
     trust = inputs.trust if result.report.adjust != "none" else 0.5 * inputs.trust  # others do not keep the means
     inside = kept_within(values, source, trust, storage.limits)
     return dataclasses.replace(result, values=inside), out
+
+
+def _range(inputs: Inputs) -> tuple[float, float]:
+    measured = inputs.source.values[inputs.valid]
+    return float(measured.min()), float(measured.max())
 
 
 def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> list[tuple[float | None, float | None]]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dada.cli.options import Options
 from dada.errors import InputError
 from dada.io import Meaning, Raster, Unit, default_invalid, default_unit, parse_unit
 from dada.io.detect import SUFFIXES
 from dada.io.rounding import check_fits, holds, limits
 from dada.io.units import METRES, MILLIMETRES, declared_unit
+from dada.pairs.options import Options
 
 WORDS = {"mm": "millimetres", "cm": "centimetres", "m": "metres", "km": "kilometres", "tum": "1/5000 m", "ft": "feet"}
 
