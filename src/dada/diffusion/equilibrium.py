@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .blocks import Blocks
 from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
 from .loop import flatten, start
@@ -48,6 +49,7 @@ def equilibrium(
     mask: Tensor | None = None,
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
+    blocks: Blocks | None = None,
     warn: bool = True,
 ) -> Solution:
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
@@ -64,6 +66,7 @@ def equilibrium(
         coverage: [B, K, H, W] bool, pixels over which the cells were measured.
         weight: [B, K, h, w] >= 0, how firmly each cell is kept: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
+        blocks: which pixels each cell covers, where that is not `partition` of the two sizes: the blocks of a tile.
         warn: whether to warn of an image that did not converge; the solution says so in any case.
 
     Returns:
@@ -74,7 +77,7 @@ def equilibrium(
     """
     if not tolerance > 0 or max_iterations < 1:
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
-    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
+    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight, blocks)
     flat = flatten(coefficients, source.shape[1])
     record = _Record(measurement, adjust, tolerance, max_iterations)
     with torch.no_grad():

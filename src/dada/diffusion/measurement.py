@@ -49,8 +49,11 @@ def read_measurement(
     mask: Tensor | None,
     coverage: Tensor | None,
     weight: Tensor | None,
+    blocks: Blocks | None = None,
 ) -> Measurement:
     """Check shapes and values once, for the loop and the solver alike, and bring them to one form.
+
+    The blocks are those of `partition` where none are given.
 
     Raises:
         ValueError: what was given, what was expected, and what to do.
@@ -62,7 +65,12 @@ def read_measurement(
     if source.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"source must be float32 or float64, got {source.dtype}; convert it with .float()")
     _check_coefficients(source, coefficients)
-    blocks = partition(tuple(source.shape[-2:]), coefficients.size)
+    blocks = blocks or partition(tuple(source.shape[-2:]), coefficients.size)
+    if (blocks.source_size, blocks.target_size) != (tuple(source.shape[-2:]), coefficients.size):
+        raise ValueError(
+            f"blocks join {blocks.source_size} cells and {blocks.target_size} pixels, the source has "
+            f"{tuple(source.shape[-2:])} cells and the coefficients {coefficients.size} pixels"
+        )
     cells = (source.shape[0] * source.shape[1], *blocks.source_size)
     values, firmness = source.reshape(cells), torch.full_like(source, torch.inf)
     count = torch.from_numpy(blocks.area).to(source).expand(cells)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dada.diffusion import down
+from dada.diffusion import Blocks, partition
+from dada.diffusion.blocks import block_mean
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
-from dada.sample import Sample, bicubic
+from dada.sample import Sample, Whole, bicubic
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,18 @@ class Problem:
         valid: [B, 1, h, w] bool, cells with one. Each image has some.
         weight: [B, 1, h, w], of the source's dtype, how firmly each valid cell is held, infinite: exactly; None: all
             of them are exact.
+        whole: of the image that this is a tile of, if it is one.
+        blocks: which pixels each cell covers; `partition` of the two sizes where not given.
+        interpolated: [B, 1, H, W], the source of the whole image interpolated, where this is a tile.
     """
 
     guide: Tensor
     source: Tensor
     valid: Tensor
     weight: Tensor | None = None
+    whole: Whole | None = None
+    blocks: Blocks | None = None
+    interpolated: Tensor | None = None
 
     def __len__(self) -> int:
         return self.source.shape[0]
@@ -38,7 +45,9 @@ class Problem:
         if len(images) == len(self):
             return self
         weight = None if self.weight is None else self.weight[images]
-        return Problem(self.guide[images], self.source[images], self.valid[images], weight)
+        interpolated = None if self.interpolated is None else self.interpolated[images]
+        guide, source, valid = self.guide[images], self.source[images], self.valid[images]
+        return Problem(guide, source, valid, weight, self.whole, self.blocks, interpolated)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -56,18 +65,23 @@ class Problem:
         return self.valid if self.weight is None else self.valid & torch.isinf(self.weight)
 
     def ranges(self) -> list[tuple[float, float]]:
-        """The least and the largest valid value of each source."""
+        """The least and the largest valid value of each source, or of the whole image where these are tiles."""
+        if self.whole:
+            return len(self) * [(self.whole.low, self.whole.high)]
         low = torch.where(self.valid, self.source, torch.inf).flatten(1).amin(dim=1)
         high = torch.where(self.valid, self.source, -torch.inf).flatten(1).amax(dim=1)
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
     def initial(self) -> Tensor:
         """[B, 1, H, W], the source interpolated."""
+        if self.interpolated is not None:
+            return self.interpolated
         return bicubic(self.source, self.valid, self.size, self.weight)
 
     def sample(self, initial: Tensor) -> Sample:
         """What models and methods see of it."""
-        return Sample(self.guide, self.source.float(), self.valid, initial.float())
+        source, start = self.source.float(), initial.float()
+        return Sample(self.guide, source, self.valid, start, whole=self.whole, blocks=self.blocks)
 
     def settled(self, values: Tensor) -> Problem:
         """The same with uncertain cells held to the mean that a first solution [B, 1, H, W] gave them.
@@ -77,7 +91,8 @@ class Problem:
         if self.weight is None:
             return self
         uncertain = self.valid & torch.isfinite(self.weight)
-        return replace(self, source=torch.where(uncertain, down(values, self.cells), self.source), weight=None)
+        means = block_mean(values, self.blocks or partition(self.cells, self.size))
+        return replace(self, source=torch.where(uncertain, means, self.source), weight=None)
 
 
 @dataclass(frozen=True)
@@ -102,9 +117,11 @@ class Scaled:
             InputError: the values range too far to be computed with.
         """
         offsets, units = [], []
+        whole = problem.whole
         for source, valid in zip(problem.source, problem.valid, strict=True):
-            measured = source[valid].double()
-            offset = float(measured.mean().to(source.dtype)) if adjust == "shift" else 0.0
+            measured = source.new_tensor([whole.low, whole.high]).double() if whole else source[valid].double()
+            mean = measured.new_tensor(whole.mean) if whole else measured.mean()
+            offset = float(mean.to(source.dtype)) if adjust == "shift" else 0.0
             largest = (measured - offset).abs().max()
             if not bool(torch.isfinite(largest)):
                 raise InputError(too_extreme(measured))
@@ -112,7 +129,12 @@ class Scaled:
             units.append(float(2.0 ** largest.log2().floor()) if largest > 0 else 1.0)
         zero, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
         source = torch.where(problem.valid, (problem.source - zero) / unit, 0)
-        return cls(replace(problem, source=source), zero, unit)
+        scaled = replace(problem, source=source)
+        if problem.whole:
+            scaled = replace(scaled, whole=problem.whole.scaled(offsets[0], units[0]))
+        if problem.interpolated is not None:
+            scaled = replace(scaled, interpolated=(problem.interpolated - zero) / unit)
+        return cls(scaled, zero, unit)
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[B, 1, H, W] in numbers near 1 to the source's unit."""
