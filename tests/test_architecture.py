@@ -16,7 +16,7 @@ FLOORS = (
     {"baselines", "datasets"},
     {"models"},
     {"upsampling"},
-    {"evaluation"},
+    {"evaluation", "rasters"},
     {"training"},
     {"reproduce"},
     {"cli"},

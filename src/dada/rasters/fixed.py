@@ -1,8 +1,8 @@
 """A window solved again with everything around it held fixed.
 
-The solver knows cells and their means, not fixed pixels. A pixel that is a cell of its own has a fixed value, but blocks
-are rows times columns: beside the columns of a block s pixels wide, a row of single pixels cannot be s cells. So each
-fixed neighbour is placed farther out, one row of cells for each column of a block:
+The solver knows cells and their means, not fixed pixels. A pixel that is a cell of its own has a fixed value, but
+blocks are rows times columns: beside a block s pixels wide, a row of single pixels cannot be s cells. So each fixed
+neighbour is placed farther out, one row of cells for each column of a block:
 
     . . 3        ring: rows of cells one pixel high; in each, one pixel of a block is measured, which is fixed
     . 2 |
@@ -15,6 +15,7 @@ neighbours. Conductors in series: the flow is exactly that of one edge with c. N
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,13 @@ from dada.diffusion import Coefficients, Solution, equilibrium
 from dada.diffusion.blocks import Blocks, from_starts, spread
 from dada.diffusion.measurement import Adjust
 
-SIDES = ("top", "bottom", "left", "right")
+# views of an array whose last rows are the ring of a side, from the window outwards
+_OUTWARDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "top": lambda a: a[::-1],
+    "bottom": lambda a: a,
+    "left": lambda a: a.T[::-1],
+    "right": lambda a: a.T,
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Held:
         vertical, horizontal: coefficients [H - 1, W] and [H, W - 1].
         source, valid: [h, w] of its cells.
         blocks: which pixels each cell covers.
-        sides: what lies on each side; a side that is an end of the image is missing.
+        sides: what lies on each side: top, bottom, left, right; one that is an end of the image is missing.
     """
 
     values: np.ndarray
@@ -121,10 +128,8 @@ def _with_rings(held: Held) -> _Padded:
     vertical[above : above + H - 1, inner[1]] = held.vertical
     horizontal[inner[0], before : before + W - 1] = held.horizontal
     _corners(values, source, depth)
-    flips = {"top": lambda a: a[::-1], "bottom": lambda a: a, "left": lambda a: a.T[::-1], "right": lambda a: a.T}
-    for side, flip in flips.items():
-        if side not in held.sides:
-            continue
+    for side in held.sides:
+        flip = _OUTWARDS[side]
         tall = side in ("top", "bottom")
         starts, across = (held.blocks.cols, before) if tall else (held.blocks.rows, above)
         count = {"top": above, "bottom": below, "left": before, "right": after}[side]
