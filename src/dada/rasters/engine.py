@@ -12,6 +12,7 @@ from dada.rasters.state import Task
 
 ATTEMPTS = 2  # a task that fails is tried once more
 AHEAD = 3  # tasks in hand for each worker
+PATIENCE = "20s"  # with a scheduler that does not answer
 DEATHS = 20  # workers that a task may outlive before it is given up
 
 Done = Callable[[Task, dict[str, Any]], None]
@@ -175,7 +176,7 @@ def _distributed() -> Any:
 
 def _connected(distributed: Any, scheduler: str) -> Any:
     try:
-        client = distributed.Client(scheduler, timeout="20s")
+        client = distributed.Client(scheduler, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         raise InputError(
             f"the scheduler {scheduler} does not answer ({error}). Start it with dask scheduler, and give the address "

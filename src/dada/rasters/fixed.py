@@ -169,7 +169,7 @@ def _ring(
     count = place + 1  # edges to the fixed value
     share = np.minimum(step / count, 1).astype(values.dtype)
     values[1:] = values[0] + (side.values - values[0]) * share
-    edges[:] = np.where(step <= count, count * side.coefficients, 0)
+    edges[:] = np.where(step <= count, count * side.coefficients, 1)  # beyond, pixels follow the fixed one
     measured[:] = (step == count) | (last & (step > count))
     rows, pixels = np.nonzero(measured)
     block = np.repeat(np.arange(len(widths)), widths)
