@@ -54,20 +54,31 @@ def upsample_xarray(
     settings = settings or Settings()
     coarse, fine = _with_bands(source, "source"), _with_bands(guide, "guide")
     found = match(_info(coarse, "source"), _info(fine, "guide"))
-    folder = Path(tempfile.mkdtemp(prefix="dada-", dir=work))
+    folder = Folder(Path(tempfile.mkdtemp(prefix="dada-", dir=work)))
     options = {"settings": settings, "workers": workers, "memory": memory}
     lazy = coarse.chunks is not None or fine.chunks is not None
     if not lazy:
         file = _compute(coarse, fine, folder, options)
         values: Any = _read_block(file, (0, found.geometry.size[0]), (0, found.geometry.size[1]))
-        shutil.rmtree(folder, ignore_errors=True)
     else:
         path: Any = _delayed()(_compute, pure=False)(coarse, fine, folder, options)
         values = _blocks(path, found.geometry.size)
-    result = _labelled(values, found, source)
-    if lazy:
-        weakref.finalize(result.variable, shutil.rmtree, folder, ignore_errors=True)
-    return result
+    return _labelled(values, found, source)
+
+
+class Folder:
+    """A temporary folder that is removed with the last lazy array that needs it."""
+
+    def __init__(self, path: Path, remove: bool = True) -> None:
+        self.path = path
+        if remove:
+            weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Folder, (self.path, False)  # in other processes it is only a name
+
+    def __dask_tokenize__(self) -> str:
+        return str(self.path)
 
 
 def _with_bands(array: Any, role: str) -> Any:
@@ -103,18 +114,29 @@ def _info(array: Any, role: str) -> Info:
     )  # fmt: skip
 
 
-def _compute(source: Any, guide: Any, folder: Path, options: dict[str, Any]) -> str:
+def _compute(source: Any, guide: Any, place: Folder, options: dict[str, Any]) -> str:
     """Write the inputs to files, chunk by chunk, and the result beside them."""
     from dada.rasters.run import upsample_raster
 
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = place.path
     for name, array in (("source", source), ("guide", guide)):
-        if array.dtype.kind == "f" and array.rio.nodata is None:
-            array = array.rio.write_nodata(np.nan)
-        array.rio.to_raster(folder / f"{name}.tif", tiled=True, windowed=True, bigtiff="if_safer")
+        _as_stored(array).rio.to_raster(folder / f"{name}.tif", tiled=True, windowed=True, bigtiff="if_safer")
     output = folder / "result.tif"
     upsample_raster(folder / "source.tif", folder / "guide.tif", output, **options)
     return str(output)
+
+
+def _as_stored(array: Any) -> Any:
+    """An array that was opened with a mask, in the type of its file: 8-bit colours are taken as such again."""
+    kind = np.dtype(array.encoding.get("rasterio_dtype", array.encoding.get("dtype", array.dtype)))
+    marker = array.rio.encoded_nodata
+    if array.dtype.kind == "f" and kind.kind in "ui" and (marker is None or np.isnan(marker)):
+        plain = array.fillna(0).astype(kind).drop_attrs()
+        plain.encoding = {}
+        return plain
+    if array.dtype.kind == "f" and array.rio.nodata is None and marker is None:
+        return array.rio.write_nodata(np.nan)
+    return array
 
 
 def _blocks(path: Any, size: tuple[int, int]) -> Any:
