@@ -114,16 +114,18 @@ def compare(folder: Path, depth: np.ndarray, colour: np.ndarray, model: str, fac
     report = upsample_raster(*pair, folder / "o.tif", settings=Settings(model=model, tile=400), workers=1)
     with rasterio.open(folder / "o.tif") as file:
         out = file.read(1, masked=True).astype(np.float64).filled(np.nan)
-    kwargs = {"model": model, "adjust": report.adjust if model != "learned" else "auto", "invalid": NODATA}
-    memory = dada.upsample(source, colour, **kwargs).values
+    kwargs = {"model": model, "invalid": NODATA}
+    whole = dada.upsample(source, colour, **kwargs)
+    assert whole.report.adjust == report.adjust
+    memory = whole.values
     tight = dada.upsample(source, colour, tolerance=1e-5, **kwargs).values
     span = float(np.ptp(source[valid]))
     mean, most = difference(out, memory, span)
     own_mean, own_most = difference(memory, tight, span)
     jumps = seam_ratio(out, report.tiles, factor), seam_ratio(memory, report.tiles, factor)
     print(
-        f"{model:8} x{factor:<5} {'yes' if holes else 'no':5} | {mean:.1e} {most:.1e} |  {own_mean:.1e}  {own_most:.1e} | "
-        f"{jumps[0]:11.3f} {jumps[1]:6.3f} {jumps[0] / jumps[1]:.3f} | {report.sweeps} {report.tiles}",
+        f"{model:8} x{factor:<5} {'yes' if holes else 'no':5} | {mean:.1e} {most:.1e} |  {own_mean:.1e}  "
+        f"{own_most:.1e} | {jumps[0]:11.3f} {jumps[1]:6.3f} {jumps[0] / jumps[1]:.3f} | {report.sweeps} {report.tiles}",
         flush=True,
     )
 
@@ -191,8 +193,8 @@ def speed(folder: Path, pair: tuple[Path, Path], options: argparse.Namespace) ->
         seconds[workers] = run[0]
         print(
             f"{workers} worker(s), {pixels / 1e6:.0f} Mpixel: {run[0]:.1f} s, {1e6 * run[0] / pixels:.2f} s a Mpixel "
-            f"(x{run[0] / pixels * workers / memory[0]:.2f} of in memory for each worker), {1e6 * run[1] / pixels:.2f} s of "
-            f"processor a Mpixel (x{run[1] / pixels / memory[1]:.2f}), at most {run[2] / 1e9:.2f} GB in a process",
+            f"(x{run[0] / pixels * workers / memory[0]:.2f} of in memory for each worker), {1e6 * run[1] / pixels:.2f} "
+            f"s of processor a Mpixel (x{run[1] / pixels / memory[1]:.2f}), at most {run[2] / 1e9:.2f} GB in a process",
             flush=True,
         )
     print(f"two workers are {seconds[1] / seconds[2]:.2f} times as fast as one")

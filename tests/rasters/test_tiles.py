@@ -234,7 +234,7 @@ def test_a_tile_that_fails_is_tried_again_and_then_named(tmp_path, pair, monkeyp
 # ---- a real scene
 
 
-def test_nine_tiles_of_a_real_scene(tmp_path, model="dynamic"):
+def test_nine_tiles_of_a_real_scene(tmp_path):
     folder = Path(os.environ.get("DADA_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
     art = folder / "middlebury_2005_full" / "Art"
     if not art.is_dir():
@@ -248,11 +248,13 @@ def test_nine_tiles_of_a_real_scene(tmp_path, model="dynamic"):
     depth[40:60, 30:120] = NODATA  # across seams
     source = write(tmp_path / "s.tif", depth, PLACE * Affine.scale(factor), nodata=NODATA)
     fine = write(tmp_path / "g.tif", np.moveaxis(colour, -1, 0))
-    report = upsample_raster(source, fine, tmp_path / "out.tif", settings=Settings(model=model, tile=400), workers=1)
+    report = upsample_raster(
+        source, fine, tmp_path / "out.tif", settings=Settings(model="dynamic", tile=400), workers=1
+    )
     assert report.tiles == (3, 3)
     out = read(tmp_path / "out.tif")
     valid = depth != NODATA
-    memory = dada.upsample(depth, colour, model=model, invalid=NODATA)
+    memory = dada.upsample(depth, colour, model="dynamic", invalid=NODATA)
     mean, _ = difference(out, memory.values, depth[valid])
     assert mean < 3 * 2e-4
     assert seam_ratio(out, report, factor) == pytest.approx(seam_ratio(memory.values, report, factor), rel=0.05)

@@ -131,7 +131,7 @@ def _as_stored(array: Any) -> Any:
     kind = np.dtype(array.encoding.get("rasterio_dtype", array.encoding.get("dtype", array.dtype)))
     marker = array.rio.encoded_nodata
     if array.dtype.kind == "f" and kind.kind in "ui" and (marker is None or np.isnan(marker)):
-        plain = array.fillna(0).astype(kind).drop_attrs()
+        plain = array.fillna(0).astype(kind).drop_attrs(deep=False)
         plain.encoding = {}
         return plain
     if array.dtype.kind == "f" and array.rio.nodata is None and marker is None:
