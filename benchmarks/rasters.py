@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -258,8 +257,8 @@ def kills(folder: Path, pair: tuple[Path, Path], options: argparse.Namespace) ->
     stopped = folder / "stopped.tif"
     done = 0
     for _ in range(options.kills):
-        running = subprocess.Popen(command(pair, stopped, 2, options), start_new_session=True)
-        timer = threading.Timer(random.uniform(0.2, 0.6) * length, os.killpg, (running.pid, signal.SIGKILL))
+        running = subprocess.Popen(command(pair, stopped, 2, options))
+        timer = threading.Timer(random.uniform(0.2, 0.6) * length, running.kill)
         timer.start()
         if running.wait() == 0:
             timer.cancel()

@@ -173,7 +173,8 @@ class Run:
         self.plan, self.folder, self.machine, self.progress = plan, folder, machine, progress
         self.layers: tuple[str, ...] = (TILES,)
         self.sweeps, self.left = 0, 0.0
-        self.converged, self.resumed = True, 0
+        self.unsolved, self.resumed = 0, 0
+        self.fitting = True  # whether all seams reached the tolerance
         self.counts = {"invalid": 0, "bounded": 0, "moved": 0}
 
     def tiles(self) -> None:
@@ -183,7 +184,7 @@ class Run:
         found = self._run("tiles", tasks)
         self.energy = sum(found[task]["energy"] for task in tasks)
         self.pixels = sum(found[task]["pixels"] for task in tasks)
-        self.converged = all(stats["converged"] for stats in found.values())
+        self.unsolved = sum(not stats["converged"] for stats in found.values())
         open_ended = np.zeros((down, across), bool)
         for task, stats in found.items():
             open_ended[task.row, task.col] = stats["open_ended"]
@@ -210,7 +211,7 @@ class Run:
             active = changed
             if not changed or self.residual <= ENOUGH * self.plan.settings.tolerance:
                 return
-        self.converged = False
+        self.fitting = False
 
     @property
     def residual(self) -> float:
@@ -250,15 +251,17 @@ class Run:
         """What came of it."""
         plan = self.plan
         notes = list(plan.notes)
-        if not self.converged:
+        if self.unsolved:
+            notes.append(f"equilibrium not reached in {self.unsolved} of {plan.tiles[0] * plan.tiles[1]} tiles")
+        if not self.fitting:
             notes.append(
-                f"equilibrium not reached everywhere: after {self.sweeps} sweeps over the seams the last still changed "
+                f"equilibrium not reached at all seams: after {self.sweeps} sweeps over the seams the last still changed "
                 f"{self.residual:.1e}, tolerance {plan.settings.tolerance:g}"
             )
         return RasterReport(
             target_size=plan.geometry.size, source_size=plan.geometry.cells, factors=plan.whole.factors,
             model=plan.model, adjust=plan.adjust, tiles=plan.tiles, sweeps=self.sweeps, residual=self.residual,
-            converged=self.converged, measured=measured, invalid_pixels=self.counts["invalid"],
+            converged=self.fitting and not self.unsolved, measured=measured, invalid_pixels=self.counts["invalid"],
             bounded_pixels=self.counts["bounded"], moved_pixels=self.counts["moved"], resumed=self.resumed,
             seconds=seconds, warnings=notes,
         )  # fmt: skip
