@@ -174,6 +174,12 @@ def test_a_network_that_does_not_take_the_bands_falls_to_dynamic_and_says_so_onc
     assert sum("learned nothing" in text for text in report.warnings) == 1
 
 
+def test_a_network_for_which_the_memory_is_too_little_falls_to_dynamic(tmp_path, pair):
+    report = upsample_raster(*pair, tmp_path / "out.tif", settings=Settings(), workers=1, memory=0.72e9)
+    assert report.model == "dynamic"
+    assert any("which learned nothing: 0.7 GB" in text for text in report.warnings)
+
+
 # ---- resuming
 
 
@@ -248,13 +254,11 @@ def test_nine_tiles_of_a_real_scene(tmp_path):
     depth[40:60, 30:120] = NODATA  # across seams
     source = write(tmp_path / "s.tif", depth, PLACE * Affine.scale(factor), nodata=NODATA)
     fine = write(tmp_path / "g.tif", np.moveaxis(colour, -1, 0))
-    report = upsample_raster(
-        source, fine, tmp_path / "out.tif", settings=Settings(model="dynamic", tile=400), workers=1
-    )
+    report = upsample_raster(source, fine, tmp_path / "out.tif", settings=Settings(model="none", tile=400), workers=1)
     assert report.tiles == (3, 3)
     out = read(tmp_path / "out.tif")
     valid = depth != NODATA
-    memory = dada.upsample(depth, colour, model="dynamic", invalid=NODATA)
+    memory = dada.upsample(depth, colour, model="none", invalid=NODATA)
     mean, _ = difference(out, memory.values, depth[valid])
     assert mean < 3 * 2e-4
     assert seam_ratio(out, report, factor) == pytest.approx(seam_ratio(memory.values, report, factor), rel=0.05)

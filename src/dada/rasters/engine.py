@@ -81,12 +81,14 @@ class Dask:
 
     def run(self, folder: str, tasks: Sequence[Task], done: Done) -> None:
         """See `Engine`."""
+        from dada.rasters.tasks import run_task
+
         waiting = list(reversed(tasks))
         attempts: dict[Any, tuple[Task, int]] = {}
         results = self.completed()
 
         def submit(task: Task, attempt: int) -> None:
-            future = self.client.submit(in_worker, folder, task, pure=False)
+            future = self.client.submit(run_task, folder, task, pure=False)
             attempts[future.key] = task, attempt
             results.add(future)
 
@@ -107,13 +109,6 @@ class Dask:
                 self.client.cancel(list(attempts))
                 raise failure(task, error)
             more()
-
-
-def in_worker(folder: str, task: Task) -> dict[str, Any]:
-    """Run a task in a worker, where the threads of libraries are kept to one."""
-    from dada.rasters.tasks import run_task
-
-    return run_task(folder, task)
 
 
 def failure(task: Task, error: BaseException) -> InputError:

@@ -32,8 +32,8 @@ OVERVIEW = 1024  # pixels a side, at most, of the overview by which ratio or shi
 Warn = Callable[[str], None]
 
 
-def chosen_model(settings: Settings, bands: int, tile: tuple[int, int], warn: Warn) -> Model:
-    """The model for a guide of so many bands, and for windows of this size.
+def chosen_model(settings: Settings, bands: int, warn: Warn) -> Model:
+    """The model for a guide of so many bands.
 
     Raises:
         InputError: there is none such, or it solves for nothing.
@@ -44,7 +44,7 @@ def chosen_model(settings: Settings, bands: int, tile: tuple[int, int], warn: Wa
             f"model {settings.model} solves for nothing, so that its tiles cannot be made to fit together. Use "
             "default, learned, dynamic, none, or weights of DADA."
         )
-    chosen, why = suited_to(found, bands, tile)
+    chosen, why = suited_to(found, bands, (1, 1))
     if why:
         warn(f"model {chosen.name} was used, which learned nothing: {why}")
     return chosen

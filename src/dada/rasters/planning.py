@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from dada.io.rounding import holds
 from dada.io.units import valid_pixels
 from dada.models.dada import DADA
 from dada.models.default import NETWORK_BYTES
+from dada.models.learning_free import Dynamic
 from dada.models.model import Model
 from dada.rasters.files import Info, read_info, read_source
 from dada.rasters.grids import Match, match
@@ -51,13 +53,9 @@ def make_plan(source: str, guide: str, settings: Settings, memory: float, folder
     notes += found.notes
     cells = _read_cells(coarse, found, settings, memory, notes)
     problem, guide_range = overview_of(found, fine, cells, notes.append)
-    largest = _largest_tile(settings, memory, len(fine.bands), cells)
-    model = chosen_model(settings, len(fine.bands), (largest, largest), notes.append)
-    reach, step = reach_of(model, len(fine.bands))
-    halo = _halo(found.geometry, reach, step)
+    model, halo, side = _fitted(settings, memory, len(fine.bands), cells, found.geometry, notes.append)
     filled = filled_cells(cells)
     whole = whole_of(cells, filled, found.geometry)
-    side = _tile_side(settings, memory, len(fine.bands), cells, model, halo, found.geometry)
     row_cuts, col_cuts = (
         _cuts(axis.cells, axis.factor, side, halo) for axis in (found.geometry.rows, found.geometry.cols)
     )
@@ -104,11 +102,20 @@ def _bytes_per_pixel(bands: int, cells: Cells, model: Model | None) -> float:
     return needed_memory((1, 1), bands, cells.values.itemsize) + network
 
 
-def _largest_tile(settings: Settings, memory: float, bands: int, cells: Cells) -> int:
-    """Side of the largest window that fits the memory with a model without network."""
-    if settings.tile is not None:
-        return settings.tile
-    return int(max(1.0, SHARE * (memory - BASE_MEMORY) / _bytes_per_pixel(bands, cells, None)) ** 0.5)
+def _fitted(
+    settings: Settings, memory: float, bands: int, cells: Cells, geometry: Geometry, warn: Callable[[str], None]
+) -> tuple[Model, Halo, int]:
+    """The model, its halo, and the side of tiles that fit the memory; of the default, what fits."""
+    model = chosen_model(settings, bands, warn)
+    while True:
+        halo = _halo(geometry, *reach_of(model, bands))
+        try:
+            return model, halo, _tile_side(settings, memory, bands, cells, model, halo, geometry)
+        except InputError as error:
+            if settings.model != "default" or not isinstance(model, DADA):
+                raise
+            model = Dynamic()
+            warn(f"model {model.name} was used, which learned nothing: {error}")
 
 
 def _tile_side(

@@ -255,8 +255,8 @@ class Run:
             notes.append(f"equilibrium not reached in {self.unsolved} of {plan.tiles[0] * plan.tiles[1]} tiles")
         if not self.fitting:
             notes.append(
-                f"equilibrium not reached at all seams: after {self.sweeps} sweeps over the seams the last still changed "
-                f"{self.residual:.1e}, tolerance {plan.settings.tolerance:g}"
+                f"equilibrium not reached at all seams: after {self.sweeps} sweeps over them the last still "
+                f"changed {self.residual:.1e}, tolerance {plan.settings.tolerance:g}"
             )
         return RasterReport(
             target_size=plan.geometry.size, source_size=plan.geometry.cells, factors=plan.whole.factors,
