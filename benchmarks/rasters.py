@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=20_000, help="pixels a side, of speed and kills")
     parser.add_argument("--factor", type=int, default=8, help="of speed and kills")
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--tile", type=int, help="pixels a side; by the memory by default")
     parser.add_argument("--memory", default="3GB", help="for each worker")
     parser.add_argument("--folder", type=Path, help="for the rasters; a temporary one by default")
     options = parser.parse_args()
@@ -202,6 +203,7 @@ def speed(folder: Path, pair: tuple[Path, Path], options: argparse.Namespace) ->
 def command(pair: tuple[Path, Path], output: Path, workers: int, options: argparse.Namespace) -> list[str]:
     memory = float(options.memory.removesuffix("GB")) * workers
     made = [sys.executable, "-m", "dada.cli", "raster", *map(str, pair), "-o", str(output), "--model", "dynamic"]
+    made += ["--tile", str(options.tile)] if options.tile else []
     return [*made, "--workers", str(workers), "--memory", f"{memory:g}GB", "-q"]
 
 
