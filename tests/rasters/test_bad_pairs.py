@@ -126,6 +126,7 @@ PAIRS: dict[str, tuple[Any, list[str], str]] = {
     "no workers": (lambda f: source(f), ["--workers", "0"], "not a number of processes"),
     "no size": (lambda f: source(f), ["--memory", "much"], "no size.*8GB"),
     "little memory": (lambda f: source(f), ["--memory", "500MB"], "Give more with --memory"),
+    "no tile": (lambda f: source(f), ["--tile", "0"], "too small"),
     "a negative tolerance": (lambda f: source(f), ["--tolerance", "-1"], "between 0 and 1"),
     "no scheduler": (lambda f: source(f), ["--scheduler", "nowhere"], "does not answer"),
 }  # fmt: skip
@@ -149,6 +150,18 @@ def test_a_bad_pair_is_refused_with_its_message(files, name, capfd, monkeypatch)
 
 def test_there_are_many_kinds_of_bad_pairs():
     assert len(PAIRS) >= 25
+
+
+def test_a_folder_of_other_things_is_left_alone(files, capfd):
+    """The folder for tiles is emptied and removed, so it must be ours."""
+    mine = files["folder"] / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    pair, output = (str(files["source"]), str(files["guide"])), str(files["folder"] / "out.tif")
+    for work in (mine, mine / "thesis.txt"):
+        assert main(["raster", *pair, "-o", output, "--work", str(work), "--workers", "1"]) == 2
+        assert "other things than tiles" in " ".join(capfd.readouterr().err.split())
+    assert (mine / "thesis.txt").read_text() == "years of work"
 
 
 @pytest.mark.parametrize(

@@ -108,13 +108,14 @@ def upsample_raster(
     begin = time.perf_counter()
     target = Path(output)
     check_output(target, (os.fspath(source), os.fspath(guide)))
-    count = check_numbers(workers, memory)
+    settings = settings or Settings()
+    count = check_numbers(workers, memory, settings.tile)
     free = memory if memory is not None else FREE * (available_memory() or 4e9)
     folder = Path(work) if work is not None else target.with_name(f"{target.name}.tiles")
     with claimed(folder):
         with engine(count, free, scheduler) as machine:
             each = machine.memory if scheduler is not None else None
-            plan = _plan(source, guide, settings or Settings(), each or free / machine.workers, folder, resume)
+            plan = _plan(source, guide, settings, each or free / machine.workers, folder, resume)
             run = Run(plan, folder, machine, progress or _quiet)
             run.tiles()
             run.seams()
@@ -125,8 +126,10 @@ def upsample_raster(
     return report
 
 
-def check_numbers(workers: int | None, memory: float | None) -> int:
-    """The number of processes; refuse what is no number of processes or bytes."""
+def check_numbers(workers: int | None, memory: float | None, tile: int | None) -> int:
+    """The number of processes; refuse what is no number of processes, bytes or pixels."""
+    if tile is not None and tile < 16:
+        raise InputError(f"a tile of {tile} pixels a side is too small. Use 16 or more, or leave it to the memory.")
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers} is not a number of processes. Use 1 or more.")
     if memory is not None and not memory > 0:
@@ -291,7 +294,12 @@ LOCK = ".lock"
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Make the folder for tiles, and keep other runs out of it."""
+    """Make the folder for tiles, and keep other runs out of it. A folder of anything else is left alone."""
+    ours = not folder.exists() or (folder.is_dir() and {MANIFEST, LOCK} & {file.name for file in folder.iterdir()})
+    if not ours and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(
+            f"{folder}: it holds other things than tiles of a run before. Name an empty folder for --work."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("w")
