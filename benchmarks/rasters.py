@@ -213,7 +213,8 @@ def timed_command(
     """Seconds, seconds of processor, and the most memory of one process."""
     begin = time.perf_counter()
     before = os.times()
-    running = subprocess.Popen(command(pair, folder / f"out{workers}.tif", workers, options))
+    one_thread = os.environ | {"NUMBA_NUM_THREADS": "1"}  # as workers have it, so that one worker is one core
+    running = subprocess.Popen(command(pair, folder / f"out{workers}.tif", workers, options), env=one_thread)
     most = 0
     while running.poll() is None:
         most = max([most, *(memory_of(p) for p in family(running.pid))])
