@@ -16,7 +16,7 @@ FLOORS = (
     {"baselines", "datasets"},
     {"models"},
     {"upsampling"},
-    {"evaluation", "pairs"},
+    {"evaluation", "pairs", "rasters"},
     {"app", "training"},
     {"reproduce"},
     {"cli"},

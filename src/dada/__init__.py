@@ -10,10 +10,20 @@ if TYPE_CHECKING:
     from dada.errors import InputError
     from dada.models.dada import DADA
     from dada.models.registry import load_model
+    from dada.rasters import upsample_raster, upsample_xarray
     from dada.upsampling import Result, upsample
 
 __version__ = "0.1.0"
-__all__ = ["DADA", "InputError", "Result", "__version__", "load_model", "upsample"]
+__all__ = [
+    "DADA",
+    "InputError",
+    "Result",
+    "__version__",
+    "load_model",
+    "upsample",
+    "upsample_raster",
+    "upsample_xarray",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,6 +49,14 @@ def __getattr__(name: str) -> Any:
             from dada.upsampling import upsample
 
             return upsample
+        case "upsample_raster":
+            from dada.rasters import upsample_raster
+
+            return upsample_raster
+        case "upsample_xarray":
+            from dada.rasters import upsample_xarray
+
+            return upsample_xarray
     raise AttributeError(f"module 'dada' has no attribute {name!r}")
 
 

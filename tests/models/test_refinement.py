@@ -87,9 +87,9 @@ def test_it_is_given_the_coefficients_of_the_last_solution(monkeypatch) -> None:
     model = opinionated(DADA(config)).eval()
     given: list[tuple[Coefficients, Tensor]] = []
 
-    def watched(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
+    def watched(c: Coefficients, result: Tensor, *others: Tensor) -> Tensor:
         given.append((c, result))
-        return measurement_pull(c, result, mask)
+        return measurement_pull(c, result, *others)
 
     monkeypatch.setattr("dada.models.learned_guidance.measurement_pull", watched)
     sample = random_sample()

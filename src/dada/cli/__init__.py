@@ -78,6 +78,7 @@ def _parse(arguments: list[str]) -> Any:
     from dada.cli.benchmark import Benchmark
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
+    from dada.cli.raster import Raster
     from dada.cli.reproduce import Reproduce
     from dada.cli.train import Train, parse
     from dada.cli.upsample import Upsample
@@ -92,6 +93,7 @@ def _parse(arguments: list[str]) -> Any:
         {
             "upsample": Upsample,
             "batch": Batch,
+            "raster": Raster,
             "demo": Demo,
             "app": App,
             "train": Train,

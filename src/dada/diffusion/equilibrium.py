@@ -23,6 +23,7 @@ from torch import Tensor
 
 from dada.operators import operator, outside
 
+from .blocks import Blocks
 from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
 from .loop import flat_initial, start
@@ -48,6 +49,7 @@ def equilibrium(
     mask: Tensor | None = None,
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
+    blocks: Blocks | None = None,
     warn: bool = True,
 ) -> Solution:
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
@@ -65,6 +67,7 @@ def equilibrium(
         coverage: [B, K, H, W] bool, pixels over which the cells were measured.
         weight: [B, K, h, w] >= 0, how firmly each cell is kept: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
+        blocks: which pixels each cell covers, where that is not `partition` of the two sizes: the blocks of a tile.
         warn: whether to warn of an image that did not converge; the solution says so in any case.
 
     Returns:
@@ -75,7 +78,7 @@ def equilibrium(
     """
     if not tolerance > 0 or max_iterations < 1:
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
-    given = read_given(source, coefficients, mask, coverage, weight)
+    given = read_given(source, coefficients, mask, coverage, weight, blocks)
     begin = flat_initial(initial, source.shape[:2], given)
     how = adjust, float(tolerance), max_iterations, warn
     found = solution_operator(*given, None if begin is None else begin.detach(), *how)
@@ -120,18 +123,20 @@ def _gradient(*given: Any) -> tuple[Tensor, ...]:
 
 
 def _gradient_backward(given: list[Any], _: Tensor, cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return second_operator(*cotangents, *given[:8])
+    return second_operator(*cotangents, *given[:10])
 
 
 def _second(*given: Any) -> tuple[Tensor, ...]:
     from .second_order import gradient_of_gradient
 
-    *cotangents, v, y, source, vertical, horizontal, weight, coverage, adjust = given
-    problem = Given(source, vertical, horizontal, weight, coverage)
+    *cotangents, v, y, source, vertical, horizontal, weight, coverage, rows, cols, adjust = given
+    problem = Given(source, vertical, horizontal, weight, coverage, rows, cols)
     return gradient_of_gradient(cotangents, v, y, problem, measure(problem, adjust), adjust)
 
 
-_PROBLEM = "Tensor source, Tensor vertical, Tensor horizontal, Tensor? weight, Tensor? coverage"
+_PROBLEM = (
+    "Tensor source, Tensor vertical, Tensor horizontal, Tensor? weight, Tensor? coverage, int[]? rows, int[]? cols"
+)
 solution_operator = operator(
     f"equilibrium({_PROBLEM}, Tensor? initial, str adjust, float tolerance, int limit, bool warn)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",

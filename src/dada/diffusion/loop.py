@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from .blocks import spread
+from .blocks import Blocks, spread
 from .coefficients import Coefficients, at_least_float32, laplacian
 from .measurement import Adjust, Given, Measurement, extremes, measure, read_given
 from .solution import Solution, misfit
@@ -59,6 +59,7 @@ def iterate(  # noqa: D417
     mask: Tensor | None = None,
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
+    blocks: Blocks | None = None,
 ) -> Solution:
     """Run the paper's diffusion-adjustment loop.
 
@@ -71,7 +72,7 @@ def iterate(  # noqa: D417
         grad_steps: how many of them, the last ones, are differentiable (the paper's N_grad); memory grows with it.
         step_size: lambda of Eq. 1, in (0, 1/4); divided by the largest coefficient if that is above 1.
         epsilon: added to the divisor of Eq. 3; the authors' released code uses 1e-8.
-        mask: this, coverage and weight as in `equilibrium`.
+        mask: this, coverage, weight and blocks as in `equilibrium`.
 
     Returns:
         Solution. Its residual is the largest change in the last step relative to the source's range.
@@ -80,7 +81,7 @@ def iterate(  # noqa: D417
         raise ValueError(f"need 0 <= grad_steps <= steps, got grad_steps={grad_steps}, steps={steps}")
     if not 0 < step_size < 0.25:
         raise ValueError(f"step_size must lie in (0, 1/4) for the loop to be stable (Eq. 1), got {step_size}")
-    given = read_given(source, coefficients, mask, coverage, weight)
+    given = read_given(source, coefficients, mask, coverage, weight, blocks)
     measurement = measure(given, adjust)
     flat = Coefficients(given.vertical, given.horizontal)
     # those of Eq. 2 are at most 1; the loop ends at the same image with smaller steps, which larger ones need

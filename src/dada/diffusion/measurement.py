@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from .blocks import Blocks, block_sum, partition, spread
+from .blocks import Blocks, block_sum, from_starts, partition, spread
 from .coefficients import Coefficients, at_least_float32
 
 Adjust = Literal["ratio", "shift"]
@@ -53,10 +54,17 @@ class Given(NamedTuple):
     horizontal: Tensor  # [N, H, W - 1]
     weight: Tensor | None  # [N, h, w], 0 where masked; None: all of it infinite
     coverage: Tensor | None  # [N, H, W] bool
+    rows: list[int] | None = None  # first row of each block, and the end; None: those of `partition`
+    cols: list[int] | None = None
 
 
 def read_given(
-    source: Tensor, coefficients: Coefficients, mask: Tensor | None, coverage: Tensor | None, weight: Tensor | None
+    source: Tensor,
+    coefficients: Coefficients,
+    mask: Tensor | None,
+    coverage: Tensor | None,
+    weight: Tensor | None,
+    blocks: Blocks | None = None,
 ) -> Given:
     """Bring a problem to one form, in float32 or float64, differentiably.
 
@@ -70,6 +78,7 @@ def read_given(
     if source.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"source must be float32 or float64 (or of half precision), got {source.dtype}; use .float()")
     _check_coefficients(source, c)
+    starts = (None, None) if blocks is None else _starts(blocks, tuple(source.shape[-2:]), c.size)
     cells, channels = (source.shape[0] * source.shape[1], *source.shape[2:]), source.shape[1]
     firmness = None if weight is None else _expand("weight", weight, source.shape).to(source.dtype)
     if mask is not None:
@@ -79,28 +88,42 @@ def read_given(
         coverage = _expand("coverage", coverage, (*source.shape[:2], *c.size)).bool().flatten(0, 1)
     vertical, horizontal = (edges.repeat_interleave(channels, 0) if channels > 1 else edges for edges in c)
     firmness = None if firmness is None else firmness.reshape(cells)
-    return Given(source.reshape(cells), vertical, horizontal, firmness, coverage)
+    return Given(source.reshape(cells), vertical, horizontal, firmness, coverage, *starts)
 
 
-def read_measurement(source: Tensor, c: Coefficients, adjust: Adjust, *options: Tensor | None) -> Measurement:
-    """The measurement of a source with mask, coverage and weight, checked."""
+def _starts(blocks: Blocks, cells: tuple[int, ...], pixels: tuple[int, int]) -> tuple[list[int], list[int]]:
+    if (blocks.source_size, blocks.target_size) != (cells, pixels):
+        raise ValueError(
+            f"blocks join {blocks.source_size} cells and {blocks.target_size} pixels, the source has {cells} cells and "
+            f"the coefficients {pixels} pixels"
+        )
+    return blocks.rows.tolist(), blocks.cols.tolist()
+
+
+def read_measurement(source: Tensor, c: Coefficients, adjust: Adjust, *options: Any) -> Measurement:
+    """The measurement of a source with mask, coverage, weight and blocks, checked."""
     return measure(read_given(source, c, *options), adjust)
 
 
 def measure(given: Given, adjust: Adjust) -> Measurement:
     """Check the values once, for the loop and the solver alike, and bring the measurement to one form.
 
+    The blocks are those of `partition` where none are given.
+
     Raises:
         ValueError: what was given, what was expected, and what to do.
     """
     if adjust not in ("ratio", "shift"):
         raise ValueError(f'adjust must be "ratio" or "shift", got {adjust!r}')
-    source, *edges, firmness, coverage = given
+    source, *edges, firmness, coverage, rows, cols = given
     for name, c in zip(("vertical", "horizontal"), edges, strict=True):
         low, high = extremes(c) if c.numel() else (0.0, 0.0)
         if not (low >= 0 and high < float("inf")):
             raise ValueError(f"{name} coefficients must be finite and >= 0; are there NaN in the guide's features?")
-    blocks = partition(tuple(source.shape[-2:]), Coefficients(*edges).size)
+    if rows is None or cols is None:
+        blocks = partition(tuple(source.shape[-2:]), Coefficients(*edges).size)
+    else:
+        blocks = from_starts(np.array(rows), np.array(cols))
     count = torch.from_numpy(blocks.area).to(source).expand(source.shape)
     if firmness is None and coverage is None:  # the usual case, in a few operations
         low, high = extremes(source)

@@ -2,13 +2,14 @@
 
 from dada.sample.data_unit import DataUnit
 from dada.sample.interpolation import Interpolation, bicubic, fill, initialise, within
-from dada.sample.sample import Method, Sample, deviation, make_sample
+from dada.sample.sample import Method, Sample, Whole, deviation, make_sample
 
 __all__ = [
     "DataUnit",
     "Interpolation",
     "Method",
     "Sample",
+    "Whole",
     "bicubic",
     "deviation",
     "fill",

@@ -68,8 +68,8 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         warn(
             f"{int(bad.sum())} guide pixels have no value (NaN, infinite or nodata) and take that of the nearest pixel"
         )
-        values = _fill_nearest(values, bad)
-    low, high = _range(values, bands)
+        values = fill_nearest(values, bad)
+    low, high = value_range(values, bands)
     if low or str(bands.dtype) not in EIGHT_BITS:
         values.sub_(low).div_(_span(low, high)).clamp_(0, 1)
     else:  # all of them are between 0 and 255
@@ -124,7 +124,7 @@ def _is_float(bands: Bands) -> bool:
     return bands.dtype.is_floating_point if isinstance(bands, Tensor) else bands.dtype.kind == "f"
 
 
-def _range(values: Tensor, bands: Bands) -> tuple[float, float]:
+def value_range(values: Tensor, bands: Bands) -> tuple[float, float]:
     """The values of `bands`, as float32 in `values`, that become 0 and 1."""
     name = str(bands.dtype).removeprefix("torch.")
     if name == "uint8":
@@ -151,7 +151,7 @@ def _span(low: float, high: float) -> float:
     return max(high - low, limits.tiny)
 
 
-def _fill_nearest(values: Tensor, bad: Tensor) -> Tensor:
+def fill_nearest(values: Tensor, bad: Tensor) -> Tensor:
     """Give each bad pixel the bands of the nearest good one."""
     import cv2
 

@@ -9,9 +9,35 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from dada.diffusion import partition
+from dada.diffusion import Blocks, partition
 from dada.diffusion.blocks import block_sum
 from dada.sample.interpolation import Interpolation, initialise
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a tile takes from the image that it is cut from, so that it is computed as the image would be.
+
+    Attributes:
+        low: least valid value of the source.
+        high: its largest value.
+        mean: of its valid cells.
+        deviation: of the same; 0 where they are constant.
+        mean_initial: of the interpolated source.
+        factors: target rows for a source row, and columns for a column.
+    """
+
+    low: float
+    high: float
+    mean: float
+    deviation: float
+    mean_initial: float
+    factors: tuple[float, float]
+
+    def scaled(self, offset: float, unit: float) -> Whole:
+        """The same for values (v - offset) / unit."""
+        moved = {n: (getattr(self, n) - offset) / unit for n in ("low", "high", "mean", "mean_initial")}
+        return replace(self, deviation=self.deviation / unit, **moved)
 
 
 @dataclass(frozen=True)
@@ -27,6 +53,8 @@ class Sample:
         target_mask: [B, 1, H, W] bool, valid pixels of the truth.
         unit: what 1.0 stands for, in millimetres (or in the unit of data that are not lengths).
         names: what each of the B problems is called.
+        whole: of the image that this is a tile of, if it is one.
+        blocks: which pixels each cell covers; `partition` of the two sizes where not given.
     """
 
     guide: Tensor
@@ -37,6 +65,8 @@ class Sample:
     target_mask: Tensor | None = None
     unit: float = 1.0
     names: tuple[str, ...] = ()
+    whole: Whole | None = None
+    blocks: Blocks | None = None
 
     def __len__(self) -> int:
         return self.guide.shape[0]
@@ -49,10 +79,18 @@ class Sample:
     @property
     def factor(self) -> float:
         """Target rows for a source row."""
-        return self.guide.shape[-2] / self.source.shape[-2]
+        return self.whole.factors[0] if self.whole else self.guide.shape[-2] / self.source.shape[-2]
+
+    def mean_initial(self) -> Tensor:
+        """Mean of the interpolated source, [B, 1, 1, 1]."""
+        if self.whole:
+            return self.initial.new_full((len(self), 1, 1, 1), self.whole.mean_initial)
+        return self.initial.mean(dim=(-2, -1), keepdim=True)
 
     def deviation(self) -> Tensor:
         """Standard deviation of the valid source cells, [B, 1, 1, 1]; 0 where they are constant."""
+        if self.whole:
+            return torch.full((len(self), 1, 1, 1), self.whole.deviation, dtype=torch.float64)
         return deviation(self.source, self.source_mask)
 
     def to(self, device: torch.device | str) -> Sample:

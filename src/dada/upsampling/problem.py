@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dada.diffusion import down, up
+from dada.diffusion import Blocks, partition
+from dada.diffusion.blocks import block_mean, spread
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
-from dada.sample import DataUnit, Interpolation, Sample, bicubic, deviation, initialise
+from dada.sample import DataUnit, Interpolation, Sample, Whole, bicubic, deviation, initialise
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class Problem:
         weight: [B, 1, h, w], of the source's dtype, how firmly each valid cell is held, infinite: exactly; None: all
             of them are exact.
         unit: what 1.0 of the source stands for, in millimetres; None: not known.
+        whole: of the image that this is a tile of, if it is one.
+        blocks: which pixels each cell covers; `partition` of the two sizes where not given.
+        interpolated: [B, 1, H, W], the source of the whole image interpolated, where this is a tile.
     """
 
     guide: Tensor
@@ -31,6 +35,9 @@ class Problem:
     valid: Tensor
     weight: Tensor | None = None
     unit: float | None = None
+    whole: Whole | None = None
+    blocks: Blocks | None = None
+    interpolated: Tensor | None = None
 
     def __len__(self) -> int:
         return self.source.shape[0]
@@ -40,7 +47,9 @@ class Problem:
         if len(images) == len(self):
             return self
         weight = None if self.weight is None else self.weight[images]
-        return Problem(self.guide[images], self.source[images], self.valid[images], weight, self.unit)
+        interpolated = None if self.interpolated is None else self.interpolated[images]
+        guide, source, valid = self.guide[images], self.source[images], self.valid[images]
+        return Problem(guide, source, valid, weight, self.unit, self.whole, self.blocks, interpolated)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -58,7 +67,9 @@ class Problem:
         return self.valid if self.weight is None else self.valid & torch.isinf(self.weight)
 
     def ranges(self) -> list[tuple[float, float]]:
-        """The least and the largest valid value of each source."""
+        """The least and the largest valid value of each source, or of the whole image where these are tiles."""
+        if self.whole:
+            return len(self) * [(self.whole.low, self.whole.high)]
         low = torch.where(self.valid, self.source, torch.inf).flatten(1).amin(dim=1)
         high = torch.where(self.valid, self.source, -torch.inf).flatten(1).amax(dim=1)
         return list(zip(low.tolist(), high.tolist(), strict=True))
@@ -68,32 +79,45 @@ class Problem:
 
         Args:
             interpolation: "clough-tocher" is the paper's (`dada.sample.initialise`), for exact cells; uncertain ones
-                are drawn to their neighbours before.
+                are drawn to their neighbours before. A tile has its own already.
         """
+        if self.interpolated is not None:
+            return self.interpolated
         if interpolation == "clough-tocher" and self.weight is None:
             return initialise(self.source, self.valid, self.size, interpolation)
         return bicubic(self.source, self.valid, self.size, self.weight)
 
     def sample(self, initial: Tensor) -> Sample:
         """What models and methods see of it."""
-        return Sample(self.guide, self.source.float(), self.valid, initial.float(), unit=self.unit or 1.0)
+        source, start, unit = self.source.float(), initial.float(), self.unit or 1.0
+        return Sample(self.guide, source, self.valid, start, unit=unit, whole=self.whole, blocks=self.blocks)
 
     def to(self, dtype: torch.dtype) -> Problem:
         """The same in another type of numbers."""
         weight = None if self.weight is None else self.weight.to(dtype)
-        return replace(self, source=self.source.to(dtype), weight=weight)
+        interpolated = None if self.interpolated is None else self.interpolated.to(dtype)
+        return replace(self, source=self.source.to(dtype), weight=weight, interpolated=interpolated)
 
     def met(self, values: Tensor, adjust: Adjust) -> Tensor:
         """Bring values [B, 1, H, W] to the source's type, and by Eq. 3 exact cells to all of its digits."""
         if values.dtype == self.source.dtype:
             return values
-        fine = values.double()
-        mean = down(fine, self.cells)
+        fine, blocks = values.double(), self.blocks or partition(self.cells, self.size)
+        mean = block_mean(fine, blocks)
         if adjust == "ratio":
-            fine = fine * up(torch.where(self.exact, self.source / mean, 1), self.size)
+            fine = fine * spread(torch.where(self.exact, self.source / mean, 1), blocks)
         else:
-            fine = fine + up(torch.where(self.exact, self.source - mean, 0), self.size)
+            fine = fine + spread(torch.where(self.exact, self.source - mean, 0), blocks)
         return fine.to(self.source.dtype)
+
+    def _scaled(self, source: Tensor, offset: Tensor, unit: Tensor) -> Problem:
+        """The same of (v - offset) / unit, which the source already is."""
+        whole, interpolated = self.whole, self.interpolated
+        if whole:
+            whole = whole.scaled(float(offset.flatten()[0]), float(unit.flatten()[0]))
+        if interpolated is not None:
+            interpolated = (interpolated - offset) / unit
+        return replace(self, source=source, unit=None, whole=whole, interpolated=interpolated)
 
     def settled(self, values: Tensor) -> Problem:
         """The same with uncertain cells held to the mean that a first solution [B, 1, H, W] gave them.
@@ -103,7 +127,8 @@ class Problem:
         if self.weight is None:
             return self
         uncertain = self.valid & torch.isfinite(self.weight)
-        return replace(self, source=torch.where(uncertain, down(values, self.cells), self.source), weight=None)
+        means = block_mean(values, self.blocks or partition(self.cells, self.size))
+        return replace(self, source=torch.where(uncertain, means, self.source), weight=None)
 
 
 @dataclass(frozen=True)
@@ -128,9 +153,11 @@ class Scaled:
             InputError: the values range too far to be computed with.
         """
         offsets, units = [], []
+        whole = problem.whole
         for source, valid in zip(problem.source, problem.valid, strict=True):
-            measured = source[valid].double()
-            offset = float(measured.mean().to(source.dtype)) if adjust == "shift" else 0.0
+            measured = source.new_tensor([whole.low, whole.high]).double() if whole else source[valid].double()
+            mean = measured.new_tensor(whole.mean) if whole else measured.mean()
+            offset = float(mean.to(source.dtype)) if adjust == "shift" else 0.0
             largest = (measured - offset).abs().max()
             if not bool(torch.isfinite(largest)):
                 raise InputError(too_extreme(measured))
@@ -138,7 +165,7 @@ class Scaled:
             units.append(float(2.0 ** largest.log2().floor()) if largest > 0 else 1.0)
         zero, unit = (problem.source.new_tensor(v)[:, None, None, None] for v in (offsets, units))
         source = torch.where(problem.valid, (problem.source - zero) / unit, 0)
-        return cls(replace(problem, source=source, unit=None), zero, unit)
+        return cls(problem._scaled(source, zero, unit), zero, unit)
 
     @classmethod
     def of_data_set(cls, problem: Problem, wanted: DataUnit, lift: float = 0.0) -> Scaled:
@@ -157,11 +184,15 @@ class Scaled:
             unit = torch.full_like(problem.source[:, :, :1, :1], known / problem.unit)
         else:
             unit = deviation(problem.source, problem.valid).to(problem.source)
+            if problem.whole:
+                unit = torch.full_like(unit, problem.whole.deviation)
             unit = torch.where(unit > 0, unit, 1.0)
-        low = torch.where(problem.valid, problem.source, 0).amin(dim=(-2, -1), keepdim=True) <= lift * unit
-        offset = torch.where(low, -lift * unit, 0.0)
+        least = torch.where(problem.valid, problem.source, 0).amin(dim=(-2, -1), keepdim=True)
+        if problem.whole:
+            least = torch.full_like(least, problem.whole.low)
+        offset = torch.where(least <= lift * unit, -lift * unit, 0.0)
         source = torch.where(problem.valid, (problem.source - offset) / unit, 0)
-        return cls(replace(problem, source=source, unit=known), offset, unit)
+        return cls(replace(problem._scaled(source, offset, unit), unit=known), offset, unit)
 
     def unscaled(self, values: Tensor) -> Tensor:
         """[B, 1, H, W] in numbers near 1 to the source's unit."""

@@ -5,7 +5,6 @@ Choose ratio or shift, start from the interpolated source, solve round by round,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,11 +90,29 @@ def _by_adjust(problem: Problem, model: Model, solver: Solver, wanted: dict[int,
     found: dict[int, Solved] = {}
     for adjust in dict.fromkeys(wanted.values()):
         images = [i for i, kind in wanted.items() if kind == adjust]
-        found |= zip(images, _rounds(problem[images], model, solver, adjust), strict=True)
+        each = _solved(solve_rounds(problem[images], model, solver, adjust), adjust)
+        found |= zip(images, each, strict=True)
     return found
 
 
-def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> list[Solved]:
+@dataclass(frozen=True)
+class Rounds:
+    """All solutions of a batch by one adjustment.
+
+    Attributes:
+        scaled: the problem in numbers near 1.
+        values: [B, 1, H, W], the last solution in the same.
+        coefficients: of the last solution.
+        solutions: each.
+    """
+
+    scaled: Scaled
+    values: Tensor
+    coefficients: Coefficients
+    solutions: list[Solution]
+
+
+def solve_rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> Rounds:
     """Ask the model for coefficients, solve, and ask again with what was found."""
     unit = data_unit_of(model)
     if unit is None:
@@ -113,7 +130,7 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return _solved(scaled.unscaled(scaled.problem.met(start, adjust)), solutions, adjust, c)
+    return Rounds(scaled, scaled.problem.met(start, adjust), c, solutions)
 
 
 def _interpolation(unit: DataUnit | None) -> Interpolation:
@@ -125,7 +142,7 @@ def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, 
     c = Coefficients(*(part.to(problem.source.dtype) for part in c))
     if problem.weight is not None:  # whatever a model's scale is, confidence means the same
         c = _flat_is_one(c)
-    return solver.solve(problem.source, c, start, adjust, problem.valid, problem.weight)
+    return solver.solve(problem.source, c, start, adjust, problem.valid, problem.weight, problem.blocks)
 
 
 def _flat_is_one(c: Coefficients) -> Coefficients:
@@ -138,8 +155,9 @@ def _flat_is_one(c: Coefficients) -> Coefficients:
     return Coefficients(*(part / torch.where(flat > 0, flat, 1) for part in c))
 
 
-def _solved(values: Tensor, solutions: Sequence[Solution], adjust: Adjust, c: Coefficients) -> list[Solved]:
-    last = solutions[-1]
+def _solved(found: Rounds, adjust: Adjust) -> list[Solved]:
+    values, solutions, last = found.scaled.unscaled(found.values), found.solutions, found.solutions[-1]
+    c = found.coefficients
     spent = torch.stack([one.iterations for one in solutions]).sum(dim=0).flatten().tolist()
     ends = zip(spent, last.residual.flatten(), last.converged.flatten(), last.reason, strict=True)
     return [

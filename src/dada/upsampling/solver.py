@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from dada.diffusion import Coefficients, Solution, equilibrium, iterate
+from dada.diffusion import Blocks, Coefficients, Solution, equilibrium, iterate
 from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.loop import STEPS
 from dada.diffusion.measurement import Adjust
@@ -73,21 +73,25 @@ class Solver:
         return torch.float32
 
     def solve(
-        self, source: Tensor, c: Coefficients, initial: Tensor, adjust: Adjust, mask: Tensor, weight: Tensor | None
+        self,
+        source: Tensor,
+        c: Coefficients,
+        initial: Tensor,
+        adjust: Adjust,
+        mask: Tensor,
+        weight: Tensor | None,
+        blocks: Blocks | None = None,
     ) -> Solution:
         """Diffuse and adjust; source, mask and weight are [B, 1, h, w], initial is [B, 1, H, W]."""
+        how: dict[str, Any] = {"adjust": adjust, "mask": mask, "weight": weight, "blocks": blocks}
         if self.name == "iterate":
-            return self._iterate(source, c, initial, adjust, mask, weight)
-        return equilibrium(
-            source, c, initial=initial, adjust=adjust, mask=mask, weight=weight, tolerance=self.tolerance, warn=False
-        )
+            return self._iterate(source, c, initial, how)
+        return equilibrium(source, c, initial=initial, tolerance=self.tolerance, warn=False, **how)
 
-    def _iterate(
-        self, source: Tensor, c: Coefficients, initial: Tensor, adjust: Adjust, mask: Tensor, weight: Tensor | None
-    ) -> Solution:
+    def _iterate(self, source: Tensor, c: Coefficients, initial: Tensor, how: dict[str, Any]) -> Solution:
         """Run the loop in parts: Python notices an interrupt between them."""
         for done in range(0, self.steps, PART):
             steps = min(PART, self.steps - done)
-            part = iterate(source, c, initial=initial, adjust=adjust, mask=mask, weight=weight, steps=steps)
+            part = iterate(source, c, initial=initial, steps=steps, **how)
             initial = part.values
         return replace(part, iterations=torch.full_like(part.iterations, self.steps))
