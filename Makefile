@@ -1,13 +1,33 @@
 # Set-up and every routine command. `make demo` and `make test` need only Python 3.11 or newer and make.
-PYTHON ?= python3.11
-VENV   ?= .venv
-BIN    := $(VENV)/bin
+# `make PYTHON=/path/to/python3.13` names the Python that .venv is made with; without it, the first of these that runs
+# and is new enough. The versions in constraints.txt are tried with 3.11.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+NAMES      := python3.11 python3 python3.12 python3.13 python3.14 python
+PYTHON     ?= $(shell for name in $(NAMES); do $$name -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$name && break; done)
+VENV       ?= .venv
+BIN        := $(VENV)/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench fuzz python clean
 .DEFAULT_GOAL := demo
+
+define check_python
+chosen="$(PYTHON)"; \
+if [ -z "$$chosen" ]; then \
+  echo "No Python 3.11 or newer was found (tried $(NAMES)). Install one, or name it: make PYTHON=/path/to/python3.11"; \
+  exit 1; \
+elif ! $$chosen -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+  echo "$$chosen is no Python 3.11 or newer ($$($$chosen --version 2>/dev/null || echo it does not run))." \
+    "Name another: make PYTHON=/path/to/python3.11"; \
+  exit 1; \
+fi
+endef
+
+python:  ## say which Python .venv would be made with
+	@$(check_python); echo "$$chosen"
 
 # The stamp is rebuilt only when what is installed would change.
 $(VENV)/.installed: pyproject.toml constraints.txt
+	@$(check_python)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
@@ -33,6 +53,10 @@ format: $(VENV)/.installed
 bench: $(VENV)/.installed  ## time the solver against the loop it replaces
 	$(BIN)/python benchmarks/solver.py
 
+MINUTES ?= 10
+fuzz: $(VENV)/.installed  ## hostile input for so many minutes, on all cores; what is found is kept in fuzz-findings/
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ_ARGS)
+
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache fuzz-findings
 	find src -name '*.nb[ic]' -delete

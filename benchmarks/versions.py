@@ -8,9 +8,10 @@ the least time of each counts, and what is printed is both times and new / old. 
 
 crops     `equilibrium` on one thread, 256 x 256: the reference vectors `dada_free_*_xS.npz` of --vectors, else the
           embedded scene; `ratio` and `shift`, forward, and forward with the gradient
-scenes    the same, forward, on all cores, for the full-size scenes in --scenes (folders with rgb.png and disp1.png)
+scenes    the same, forward, on all cores, for the full-size scenes in --scenes (rgb.png, disp1_filled.png)
 embedded  the same for the embedded scene at 2048 x 2048
-upsample  `dada.upsample` from arrays: `none` at 256 x 256 for every factor, the default at x8 for three sizes
+upsample  `dada.upsample` from arrays: `none` at 256 x 256 for every factor, on the middle of each scene in --scenes
+          and on the embedded scene; the default at x8 for three sizes of the embedded scene
 first     a new process with an empty cache of compiled code: `dada.upsample` at x8, and at x8 and then x32
 start     a new process with a filled cache: `dada --help`, and one `dada.upsample`
 """
@@ -36,14 +37,14 @@ Rows = dict[str, float]
 # ---- in the process of one checkout
 
 
-def least_time(run: Callable[[], object], seconds: float, most: int = 200) -> float:
-    """Least time of one call, over about `seconds`, after a first call."""
+def least_time(run: Callable[[], object], seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Least time of one call, over about `seconds` and at most 200 calls, after a first call."""
     run()
     times: list[float] = []
-    while sum(times) < seconds and len(times) < most:
-        begin = time.perf_counter()
+    while sum(times) < seconds and len(times) < 200:
+        begin = clock()
         run()
-        times.append(time.perf_counter() - begin)
+        times.append(clock() - begin)
     return min(times)
 
 
@@ -91,11 +92,12 @@ def embedded(size: int) -> tuple[Any, Any]:
     return guide, torch.from_numpy(scene.depth)[None, None].float()
 
 
-def solve_times(name: str, source: Any, c: Any, initial: Any, seconds: float, gradient: bool) -> Rows:
-    """Times of both adjustments."""
+def solve_times(name: str, source: Any, c: Any, initial: Any, seconds: float, one_thread: bool) -> Rows:
+    """Times of both adjustments; on one thread its processor time, which other work disturbs less, and the gradient."""
     from dada.diffusion import Coefficients, equilibrium
 
     rows = {}
+    clock = time.process_time if one_thread else time.perf_counter
     for adjust in ("ratio", "shift"):
 
         def forward(adjust: Any = adjust) -> Any:
@@ -105,9 +107,9 @@ def solve_times(name: str, source: Any, c: Any, initial: Any, seconds: float, gr
             s, v, h = (t.detach().clone().requires_grad_() for t in (source, *c))
             equilibrium(s, Coefficients(v, h), initial=initial, adjust=adjust).values.square().sum().backward()
 
-        rows[f"{name} {adjust}"] = least_time(forward, seconds)
-        if gradient:
-            rows[f"{name} {adjust} +grad"] = least_time(both, seconds)
+        rows[f"{name} {adjust}"] = least_time(forward, seconds, clock)
+        if one_thread:
+            rows[f"{name} {adjust} +grad"] = least_time(both, seconds, clock)
     return rows
 
 
@@ -126,21 +128,25 @@ def run_crops(options: argparse.Namespace) -> Rows:
     return rows
 
 
-def run_scenes(options: argparse.Namespace) -> Rows:
+def full_size(scenes: str) -> Iterator[tuple[str, Any, Any]]:
+    """Name, guide [H, W, 3] and depth [H, W] in metres of every scene in a folder."""
     import cv2
+
+    for truth in sorted(Path(scenes).glob("*/disp1_filled.png")):
+        guide = cv2.cvtColor(cv2.imread(str(truth.parent / "rgb.png")), cv2.COLOR_BGR2RGB)
+        disparity = cv2.imread(str(truth), cv2.IMREAD_UNCHANGED).astype("float32")
+        yield truth.parent.name, guide, 3740 * 160 / (disparity + 200) / 1000
+
+
+def run_scenes(options: argparse.Namespace) -> Rows:
     import torch
 
     rows: Rows = {}
-    for folder in sorted(path.parent for path in Path(options.scenes).glob("*/rgb.png")):
-        truth = folder / "disp1.png"
-        if not truth.exists():
-            continue
-        image = cv2.cvtColor(cv2.imread(str(folder / "rgb.png")), cv2.COLOR_BGR2RGB)
-        disparity = cv2.imread(str(truth), cv2.IMREAD_UNCHANGED).astype("float32")
+    for name, image, truth in full_size(options.scenes):
         guide = torch.from_numpy(image).permute(2, 0, 1)[None].float() / 255
-        depth = torch.from_numpy(3740 * 160 / (disparity + 200) / 1000)[None, None]
+        depth = torch.from_numpy(truth)[None, None]
         for factor in FACTORS:
-            rows |= solve_times(f"{folder.name} x{factor}", *problem(guide, depth, factor), options.seconds, False)
+            rows |= solve_times(f"{name} x{factor}", *problem(guide, depth, factor), options.seconds, False)
     return rows
 
 
@@ -161,13 +167,26 @@ def pair(height: int, width: int, factor: int) -> tuple[Any, Any]:
     return cells.mean((1, 3)).astype("float32"), scene.guide
 
 
+def crops_of(scenes: str) -> Iterator[tuple[str, Any, Any]]:
+    """Name, guide and depth of the middle 256 x 256 pixels of full-size scenes."""
+    for name, guide, depth in full_size(scenes):
+        top, left = (depth.shape[0] - 256) // 2, (depth.shape[1] - 256) // 2
+        yield name, guide[top : top + 256, left : left + 256], depth[top : top + 256, left : left + 256]
+
+
 def run_upsample(options: argparse.Namespace) -> Rows:
     import dada
 
     rows: Rows = {}
+    for name, guide, depth in crops_of(options.scenes) if options.scenes else ():
+        for factor in FACTORS:
+            source = depth.reshape(256 // factor, factor, 256 // factor, factor).mean((1, 3))
+            rows[f"none {name} 256 x 256 x{factor}"] = least_time(
+                lambda source=source, guide=guide: dada.upsample(source, guide, model="none"), options.seconds
+            )
     for factor in FACTORS:
         given = pair(256, 256, factor)
-        rows[f"none 256 x 256 x{factor}"] = least_time(
+        rows[f"none embedded 256 x 256 x{factor}"] = least_time(
             lambda given=given: dada.upsample(*given, model="none"), options.seconds
         )
     for height, width in ((256, 256), (480, 640), (1088, 1376)):

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dada import forking as _forking  # noqa: F401  registers what happens in a forked process
+
 if TYPE_CHECKING:
     from dada.errors import InputError
     from dada.models.dada import DADA
     from dada.models.registry import load_model
+    from dada.rasters import upsample_raster, upsample_xarray
     from dada.upsampling import Result, complete, upsample
 
 __version__ = "0.1.0"
-__all__ = ["DADA", "InputError", "Result", "__version__", "complete", "load_model", "upsample"]
+__all__ = [
+    "DADA",
+    "InputError",
+    "Result",
+    "__version__",
+    "complete",
+    "load_model",
+    "upsample",
+    "upsample_raster",
+    "upsample_xarray",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -41,6 +54,14 @@ def __getattr__(name: str) -> Any:
             from dada.upsampling import upsample
 
             return upsample
+        case "upsample_raster":
+            from dada.rasters import upsample_raster
+
+            return upsample_raster
+        case "upsample_xarray":
+            from dada.rasters import upsample_xarray
+
+            return upsample_xarray
     raise AttributeError(f"module 'dada' has no attribute {name!r}")
 
 

@@ -1,9 +1,12 @@
 """Kernels: plain loops that numba compiles when they are first used, and keeps for later processes.
 
-A kernel is compiled apart for each type of numbers, and for one or several threads. Each of these variants has a folder
-of its own, so that a file of the cache only ever holds one thing: two processes that compile at the same time write
-the same files, whole, and neither harms the other. The folder is named after all that the code depends on (source,
-numba, Python, processor), so that what another version or machine left is never read.
+A kernel is compiled apart for each type of numbers. Each type has a folder of its own, so that a file of the cache only
+ever holds one thing: two processes that compile at the same time write the same files, whole, and neither harms the
+other. The folder is named after all that the code depends on (source, numba, Python, processor), so that what another
+version or machine left is never read.
+
+Threads share a kernel by calling it with parts of the work. numba's own threads (`parallel=True`) would do the same,
+but each kernel would take two to three times as long to compile.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -31,62 +35,59 @@ settings: Any = numba.config
 
 # Sums may be reordered (vectorised) and products fused; NaN and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-LARGE = 1 << 18  # pixels of a batch from which several threads pay
+LARGE = 1 << 19  # pixels of a batch from which several threads pay
 KEPT = 8  # caches of other versions that are left in place
+
+Kind = type[np.floating[Any]]
 
 inlined: Any = numba.njit(**OPTIONS)
 """Decorator of a function that kernels call; it is compiled into each of them."""
 
 
-class Variant(NamedTuple):
-    """What a kernel is compiled for."""
-
-    kind: type[np.floating[Any]]
-    parallel: bool
-
-
 class Kernel:
-    """Decorator of a loop over arrays, compiled when a variant is first called: `kernel[variant](...)`.
+    """Decorator of a loop over arrays, compiled when it is first called for a type of numbers: `kernel[float32](...)`.
 
-    Called without a variant, it runs on one thread in the type of its first argument.
+    Called without a type, it takes that of its first argument.
     """
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         """Take a function, and options of numba other than the usual ones."""
         self.function, self.options = function, OPTIONS | options
-        self._compiled: dict[Variant, Callable[..., Any]] = {}
+        self._compiled: dict[Kind, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        return self[Variant(arguments[0].dtype.type, False)](*arguments)
+        return self[arguments[0].dtype.type](*arguments)
 
-    def __getitem__(self, variant: Variant) -> Callable[..., Any]:
-        return self._compiled.get(variant) or (lambda *arguments: self._first_call(variant, arguments))
+    def __getitem__(self, kind: Kind) -> Callable[..., Any]:
+        return self._compiled.get(kind) or (lambda *arguments: self._first_call(kind, arguments))
 
-    def _first_call(self, variant: Variant, arguments: tuple[Any, ...]) -> Any:
+    def _first_call(self, kind: Kind, arguments: tuple[Any, ...]) -> Any:
         """Load or compile, and call. A cache that cannot be read is removed."""
         folder = cache_folder(Path(self.function.__code__.co_filename).parent)
-        part = folder and folder / f"{np.dtype(variant.kind).name}-{'parallel' if variant.parallel else 'serial'}"
+        part = folder and folder / np.dtype(kind).name
         with _compiling, event.install_listener("numba:compile", _Announce(part is not None)):
-            call = self._compile(variant.parallel, part)
-            try:
-                result = call(*arguments)
-            except Exception:  # unpickling what is damaged may raise anything
-                if part is None:
-                    raise
-                shutil.rmtree(part, ignore_errors=True)
-                call = self._compile(variant.parallel, part)
-                result = call(*arguments)
-        self._compiled[variant] = call
-        return result
+            if kind not in self._compiled:
+                call = self._compile(part)
+                try:
+                    result = call(*arguments)
+                except Exception:  # unpickling what is damaged may raise anything
+                    if part is None:
+                        raise
+                    shutil.rmtree(part, ignore_errors=True)
+                    call = self._compile(part)
+                    result = call(*arguments)
+                self._compiled[kind] = call
+                return result
+        return self._compiled[kind](*arguments)  # another thread has compiled it
 
-    def _compile(self, parallel: bool, folder: Path | None) -> Callable[..., Any]:
+    def _compile(self, folder: Path | None) -> Callable[..., Any]:
         """The function as numba compiles it at its first call, unless the folder has it."""
         before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
         try:
-            compiled = numba.njit(parallel=parallel, cache=folder is not None, **self.options)(self.function)
+            compiled: Callable[..., Any] = numba.njit(cache=folder is not None, **self.options)(self.function)
         finally:
             settings.CACHE_DIR = before
-        return _one_at_a_time(compiled) if parallel else compiled
+        return compiled
 
 
 kernel = Kernel
@@ -103,7 +104,7 @@ class _Announce(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         if not _Announce.done:
-            log.info("compiling for this machine, which takes some seconds and happens %s", self.how_often)
+            log.info("compiling for this machine, which may take a minute and happens %s", self.how_often)
         _Announce.done = True
 
     def on_end(self, event: event.Event) -> None: ...
@@ -111,35 +112,32 @@ class _Announce(event.Listener):
 
 # ---- threads
 
-_threads = threading.Lock()
-_forked = False
 
-
-def several_threads(pixels: int) -> bool:
-    """Whether kernels of a batch of so many pixels use several threads, as many as torch does; sets their number."""
+def threads_for(pixels: int) -> int:
+    """How many threads share a batch of so many pixels: as many as torch uses, or one for few pixels."""
     import torch  # not before it is needed: it takes longer to import than all the rest
 
-    threads = min(torch.get_num_threads(), settings.NUMBA_NUM_THREADS)
-    if threads == 1 or pixels < LARGE or _forked:
-        return False
-    numba.set_num_threads(threads)
-    return True
+    return torch.get_num_threads() if pixels >= LARGE else 1
 
 
-def _one_at_a_time(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Some of numba's thread pools end the process when two threads use them at once."""
+def in_threads(call: Callable[..., Any], parts: Sequence[Any], *arguments: Any) -> None:
+    """Make `call(part, *arguments)` for all parts at the same time. Kernels let other threads run."""
+    others = [_pool(len(parts) - 1).submit(call, part, *arguments) for part in parts[1:]]
+    call(parts[0], *arguments)
+    for other in others:
+        other.result()
 
-    def call(*arguments: Any) -> Any:
-        with _threads:
-            return compiled(*arguments)
 
-    return call
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, "dada")
 
 
 def _after_fork() -> None:
-    """The threads of a pool do not survive a fork."""
-    global _threads, _compiling, _forked
-    _threads, _compiling, _forked = threading.Lock(), threading.RLock(), True
+    """Threads do not survive a fork, and nobody would release their locks."""
+    global _compiling
+    _compiling = threading.RLock()
+    _pool.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -33,6 +33,7 @@ OURS = [
     StaticDynamic(measured="block"),
     QUICK,
     LgrFree(),
+    LgrFree(solver="equilibrium"),
     DadaFree(),
 ]
 OPENCV = [JointBilateral(), FastGlobalSmoother(), OpencvGuidedFilter()]
@@ -45,7 +46,8 @@ SIZES = {
 
 
 def name(method: Method) -> str:
-    return f"{method.name}-{method.measured}" if isinstance(method, StaticDynamic) else method.name
+    variant = getattr(method, "measured", None) or getattr(method, "solver", None)
+    return f"{method.name}-{variant}" if variant else method.name
 
 
 @pytest.fixture(params=OURS + OPENCV, ids=name)
@@ -73,6 +75,8 @@ class TestEveryMethod:
         torch.testing.assert_close(method(sample), method(other), rtol=0, atol=0)
 
     def test_an_image_does_not_depend_on_its_batch(self, method):
+        if method == LgrFree():
+            pytest.skip("its authors solve a batch as one system, see test_lgr.py")
         sample = scene(batch=3, holes=0.2)
         torch.testing.assert_close(method(sample)[1:2], method(sample[1]), rtol=0, atol=1e-5)
 
@@ -280,6 +284,15 @@ class TestDadaFree:
         sample = scene(holes=0.2)
         misfit = (down(DadaFree()(sample), (6, 8)) - sample.source)[sample.source_mask]
         assert misfit.abs().max() < 1e-5
+
+    def test_the_released_loop_lifts_a_batch_together(self):
+        high, low = scene(offset=0.2), scene(offset=-0.05)
+        lifted = replace(high, source=high.source + 0.1, initial=high.initial + 0.1)
+        assert high.source.min() > 0.1 >= low.source.min()
+        loop = DadaFree(method="iterate", steps=100)
+        both = loop(Sample.batch([high, low]))
+        torch.testing.assert_close(both[:1], loop(lifted) - 0.1, rtol=0, atol=1e-6)
+        assert (both[:1] - loop(high)).abs().max() > 1e-4
 
     def test_values_below_zero_are_adjusted_by_addition(self):
         low, high = scene(offset=-0.5), scene(offset=2.0)

@@ -1,4 +1,4 @@
-"""LGR: the energy it minimises, the gradients of what it learns, and its files."""
+"""LGR: the energy it minimises, its authors' solver, the gradients of what it learns, and its files."""
 
 import math
 from dataclasses import replace
@@ -7,7 +7,8 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from dada.baselines.lgr import Lgr, LgrFree, affinities, regularised
+from dada.baselines import lgr_solver
+from dada.baselines.lgr import Lgr, LgrFree, affinities, regularised, solved
 from dada.diffusion import Coefficients, down
 from dada.errors import InputError
 from dada.features.backbones import import_smp
@@ -86,6 +87,56 @@ def test_gradients_to_features_lambda_and_mu_are_those_of_differences():
         assert (gradient * direction).sum().item() == pytest.approx(expected.item(), rel=1e-4), f"input {index}"
 
 
+class TestAuthorsSolver:
+    """The oracle vectors have its numbers; here is what they do not show."""
+
+    def test_it_is_the_default_and_ours_is_an_option(self):
+        sample = scene((64, 64), (4, 4))
+        edges = affinities(torch.cat([standardise(sample.guide), sample.initial], dim=1), 0.01, 0.1)
+        theirs, ours = (LgrFree(solver=solver)(sample) for solver in ("authors", "equilibrium"))
+        torch.testing.assert_close(ours, regularised(sample, edges), rtol=0, atol=0)
+        assert torch.equal(LgrFree()(sample), theirs)
+        assert not torch.equal(theirs, ours)
+        with pytest.raises(ValueError, match="authors or equilibrium"):
+            LgrFree(solver="direct")
+
+    def test_images_of_a_batch_are_one_system(self):
+        sample = scene((48, 64), (6, 8), batch=2)
+        edges = affinities(sample.guide, 0.01, 0.1)
+        both, count = lgr_solver.solve(sample.source - 2, sample.source_mask, edges)
+        alone, own = lgr_solver.solve(
+            sample.source[:1] - 2, sample.source_mask[:1], Coefficients(*(edge[:1] for edge in edges))
+        )
+        assert count != own
+        assert not torch.equal(both[:1], alone)
+        torch.testing.assert_close(both[:1], alone, rtol=0, atol=1e-2)
+
+    def test_gradients_are_those_of_the_minimum(self):
+        sample = scene((12, 15), (3, 4))
+        probe = torch.rand(1, 1, 12, 15, generator=torch.Generator().manual_seed(0))
+
+        def gradients(solver):
+            features = sample.guide.clone().requires_grad_()
+            values = solved(sample, affinities(features, 0.3, 0.3), 2.0, solver)
+            return torch.autograd.grad((values * probe).sum(), features)[0]
+
+        theirs, ours = gradients("authors"), gradients("equilibrium")
+        assert (theirs - ours).norm() < 1e-2 * ours.norm()
+
+    def test_pixels_without_any_affinity_stay_finite(self):
+        sample = scene((24, 24), (3, 3))
+        edges = affinities(1e4 * sample.guide, 0.01, 0.1)
+        assert not bool(edges.vertical.any())
+        assert bool(solved(sample, edges, 2.0, "authors").isfinite().all())
+        assert bool(solved(sample, edges, 2.0, "equilibrium").isfinite().all())
+
+    @pytest.mark.parametrize(("unit", "centre"), [(1122.7, 2296.78 / 1122.7), (1386.05, 2796.32 / 1386.05)])
+    def test_it_begins_about_the_mean_of_the_data_set(self, unit, centre):
+        sample = replace(scene(), unit=unit)
+        edges = affinities(torch.cat([standardise(sample.guide), sample.initial], dim=1), 0.01, 0.1)
+        assert torch.equal(LgrFree()(sample), solved(sample, edges, centre, "authors"))
+
+
 class TestNetwork:
     @pytest.mark.parametrize("sizes", [((48, 64), (6, 8)), ((37, 53), (5, 7))])
     @pytest.mark.parametrize("bands", [1, 3, 5])
@@ -155,12 +206,15 @@ class TestNetwork:
         state |= {"log_lambda": torch.tensor([-1.0]), "log_mu": torch.tensor([-0.5])}
         torch.save({"model": state, "optimizer": {"lr": 1e-4}, "epoch": 3, "iter": 7}, tmp_path / "best_model.pth")
         network = Lgr.load(tmp_path / "best_model.pth")
-        assert network.config == {"features": "unet-resnet50", "channels": 64, "centre": "dataset"}
+        assert network.config == {
+            "features": "unet-resnet50", "channels": 64, "centre": "dataset", "solver": "authors", "unit": 0, "mean": 0
+        }  # fmt: skip
 
         sample = replace(scene((32, 32), (4, 4)), unit=1386.05)  # NYUv2's
         with torch.no_grad():
             seen = torch.cat([standardise(sample.guide), sample.initial - 2796.32 / 1386.05], dim=1)
-            expected = regularised(sample, affinities(plain(seen), math.exp(-1), math.exp(-0.5)))
+            edges = affinities(plain(seen), math.exp(-1), math.exp(-0.5))
+            expected = solved(sample, edges, 2796.32 / 1386.05, "authors")
             torch.testing.assert_close(network(sample), expected)
             network.save(tmp_path / "ours.safetensors")
             torch.testing.assert_close(Lgr.load(tmp_path / "ours.safetensors")(sample), expected)

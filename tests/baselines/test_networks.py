@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from dada.baselines.caffe import read_caffemodel
 from dada.baselines.dkn import Dkn
@@ -22,6 +21,8 @@ from dada.baselines.pmba import Pmba
 from dada.errors import InputError
 from dada.models.registry import load_method, network_class
 from dada.sample import Method, Sample, make_sample
+
+from ..oracle.vectors import filled
 
 FACTOR = 4
 SMALL = {
@@ -218,6 +219,47 @@ def test_networks_for_one_factor_refuse_another(key):
         small(key)(scene(32, 32, factor=8))
 
 
+class TestMsgAtX32:
+    """The paper's tables have it; there is no published network."""
+
+    def test_it_has_one_level_more_than_that_for_x16(self):
+        with torch.device("meta"):
+            counts = {
+                factor: sum(parameter.numel() for parameter in Msg(factor).parameters()) for factor in (4, 8, 16, 32)
+            }
+        assert counts == {4: 326_404, 8: 454_660, 16: 582_916, 32: 711_172}
+
+    def test_it_is_a_network_like_the_others(self, tmp_path):
+        sample = scene(64, 96, factor=32, holes=True)
+        torch.manual_seed(0)
+        network = Msg(32).eval()
+        torch.nn.init.normal_(network.residual.weight, std=0.05)
+        with torch.inference_mode():
+            result = network(sample)
+            assert result.shape == sample.initial.shape
+            assert bool(result.isfinite().all())
+            network.save(tmp_path / "net.safetensors")
+            torch.save(network.state_dict(), tmp_path / "net.pt")
+            for file in ("net.safetensors", "net.pt"):
+                loaded = load_method(f"msg:{tmp_path / file}")
+                assert loaded.config == {"factor": 32}
+                assert torch.equal(loaded(sample), result)
+
+    def test_it_learns_and_the_guide_reaches_every_level(self):
+        torch.manual_seed(0)
+        network, sample = Msg(32), scene(64, 64, factor=32, batch=1)
+        optimiser = torch.optim.Adam(network.parameters(), 1e-3)
+        losses = []
+        for _ in range(12):
+            loss = (network(sample) - sample.target).abs().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        assert min(losses[-3:]) < 0.95 * losses[0]
+        assert all(float(step.conv.weight.grad.abs().sum()) > 0 for step in network.guide)
+
+
 def test_code_in_a_torch_file_is_never_run(tmp_path):
     class Payload:
         def __reduce__(self):
@@ -260,7 +302,7 @@ class TestAuthors:
         ],
     )
     def test_filled_weights_give_their_numbers(self, oracle, name, network):
-        state = filled(oracle / f"{name}.json")
+        state = filled(json.loads((oracle / f"{name}.json").read_text())["state"])
         loaded = network.of_state(state, network.config_of(state, oracle), oracle)
         assert list(loaded.state_dict()) == list(state)
         assert error(loaded, oracle / f"{name}.npz") < 1e-5
@@ -286,26 +328,6 @@ class TestAuthors:
         path.write_bytes(data.replace(b"conv2a-x4", b"conv9z-x4"))
         with pytest.raises(InputError, match="no layer conv2a-x4"):
             Msg.load(path)
-
-
-def filled(path: Path) -> dict[str, Tensor]:
-    """Weights by the rule of the vectors: from random numbers seeded by the place of the key."""
-    state = {}
-    for place, (key, shape) in enumerate(json.loads(path.read_text())["state"]):
-        if key.endswith("num_batches_tracked"):
-            state[key] = torch.zeros((), dtype=torch.int64)
-            continue
-        v = np.random.RandomState(place).standard_normal(int(np.prod(shape))).reshape(shape)
-        if key.endswith("running_var"):
-            v = 1 + 0.1 * abs(v)
-        elif v.size == 1:
-            v = np.full(shape, 0.25)
-        elif v.ndim == 1:
-            v = 1 + 0.1 * v if key.endswith("weight") else 0.1 * v
-        else:
-            v = v / np.sqrt(v[0].size)
-        state[key] = torch.from_numpy(v.astype(np.float32))
-    return state
 
 
 def error(network: Learned, path: Path) -> float:

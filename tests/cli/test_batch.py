@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
-from dada.cli import workers
-from dada.cli.options import Options
-from dada.cli.pair import Job
-from dada.cli.pairing import pair
+from dada.cli.pairing import pair, pair_confidence
 from dada.errors import InputError
 from dada.io import read_image, write_image
+from dada.pairs import workers
+from dada.pairs.job import Job
+from dada.pairs.options import Options
 
 
 def touch(folder: Path, *names: str) -> Path:
@@ -77,6 +77,20 @@ def test_patterns_decide_where_words_cannot(tmp_path):
     assert [(a.name, b.name) for a, b in found.matched] == [("1_d.png", "1_left.png"), ("2_d.png", "2_left.png")]
 
 
+def test_confidences_are_found_beside_their_sources_or_in_a_folder_of_their_own(tmp_path):
+    names = [f"{kind}_{i}.png" for kind in ("depth", "rgb", "conf") for i in (1, 2)]
+    folder = touch(tmp_path / "a", *names)
+    found = pair(folder, folder)
+    assert [(a.name, b.name) for a, b in found.matched] == [("depth_1.png", "rgb_1.png"), ("depth_2.png", "rgb_2.png")]
+    assert found.alone == []
+    sources = [source for source, _ in found.matched]
+    assert [p.name for p in pair_confidence(sources, folder).values()] == ["conf_1.png", "conf_2.png"]
+    other = touch(tmp_path / "confidence", "1.png", "2.png")
+    assert [p.name for p in pair_confidence(sources, other).values()] == ["1.png", "2.png"]
+    named = touch(tmp_path / "c", "1-c.tif", "2-c.tif")
+    assert len(pair_confidence(sources, named, "depth_*.png", "*-c.tif")) == 2
+
+
 @pytest.mark.parametrize(
     ("sources", "guides", "options", "said"),
     [
@@ -119,6 +133,33 @@ def test_failures_are_listed_at_the_end_and_stop_nothing(dada, data, scene):
     after = {p.name: p.stat().st_mtime_ns for p in (data / "out").glob("*.png")}
     assert {name: after[name] for name in before} == before
     assert digests(data / "out")["depth_0001.png"] == digests(data / "out")["depth_0000.png"]
+
+
+def test_confidence_preview_and_points_of_each_pair(dada, data, millimetres):
+    for i in range(3):
+        levels = np.full(millimetres.shape, 2, np.uint8)
+        levels[i, 0], levels[5, 5] = 0, 1
+        (data / "conf").mkdir(exist_ok=True)
+        write_image(data / "conf" / f"conf_{i:04}.png", levels)
+    beside = ["--confidence", data / "conf", "--preview", "--point-cloud", "--intrinsics", "123,123,63.5,47.5"]
+    command = ["batch", data / "depth", data / "rgb", data / "out", "--jobs", 1]
+    ran = dada(*command, *beside)
+    assert ran.code == 1
+    assert ran.err.splitlines() == [f"failed: depth_0003.png: no confidence of this name in {data / 'conf'}."]
+    assert "warning: confidence has levels 0 to 2, taken as 0 to 1 (1: exact) (3 of 3 pairs)" in ran.out
+    for i in range(3):
+        values = read_image(data / "out" / f"depth_{i:04}.png").values
+        assert (values == 0).sum() == 64
+        assert (values[8 * i : 8 * i + 8, :8] == 0).all()
+        assert (data / "out" / f"depth_{i:04}_preview.png").exists()
+        assert b"element vertex 12224" in (data / "out" / f"depth_{i:04}.ply").read_bytes()[:300]
+    # a picture that is gone, and a confidence that changed, are done again
+    (data / "out" / "depth_0000_preview.png").unlink()
+    write_image(data / "conf" / "conf_0001.png", np.full(millimetres.shape, 2, np.uint8))
+    assert "2 of 2 done, 1 complete from before" in dada(*command, *beside).out
+    assert (read_image(data / "out" / "depth_0001.png").values > 0).all()
+    ran = dada(*command, "--point-cloud")
+    assert (ran.code, "--intrinsics" in ran.err) == (2, True)
 
 
 def test_results_are_those_of_single_commands(dada, data):

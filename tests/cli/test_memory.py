@@ -9,7 +9,7 @@ import pytest
 COUNT = """
 import resource
 import torch
-from dada.cli import memory
+from dada.pairs import memory
 
 def faults(run):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -40,6 +40,6 @@ def test_freed_memory_is_used_again() -> None:
 
 
 def test_on_other_systems_nothing_happens() -> None:
-    code = "import sys\nsys.platform = 'darwin'\nfrom dada.cli import memory\nmemory.keep_memory()\nprint('fine')"
+    code = "import sys\nsys.platform = 'darwin'\nfrom dada.pairs import memory\nmemory.keep_memory()\nprint('fine')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "fine\n"

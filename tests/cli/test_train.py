@@ -98,3 +98,13 @@ def test_bad_settings_end_with_a_message(dada, file: Path, tmp_path: Path):
     assert ran.code == 2
     assert ran.err.startswith("error: ")
     assert "magic" in ran.err
+
+
+def test_msg_is_trained_at_x32_by_the_configuration_for_x8(dada, tmp_path: Path):
+    config = Path(__file__).parents[2] / "configs" / "paper-msg-x8.toml"
+    small = ["--crop", "64", "--batch", "1", "--steps", "1", "--workers", "0", "--data", "painted:1"]
+    ran = dada("train", "--config", config, "--factors", "32", "--network", "factor=32", "--root", tmp_path,
+               "--output", tmp_path / "run", *small, "--validation.data", "painted:2,1", "--validation.crops", "1",
+               "--validation.size", "64")  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert load_method(f"msg:{tmp_path / 'run' / 'best.safetensors'}").config == {"factor": 32}

@@ -140,25 +140,21 @@ def test_the_georeference_of_the_guide_is_carried_over(dada, tmp_path, scene, me
     np.testing.assert_allclose(read_image(tmp_path / "b.tif").georeference.transform, place.transform)
 
 
-def test_pairs_that_cover_different_ground_are_warned_of(dada, tmp_path, scene, metres):
-    write_image(tmp_path / "dsm.tif", metres, georeference=Georeference(WGS, (0.008, 0.0, 8.0, 0.0, -0.008, 47.0)))
-    place = Georeference(WGS, (0.001, 0.0, 8.1, 0.0, -0.001, 47.0))
-    write_image(tmp_path / "ortho.tif", scene.guide, georeference=place)
-    ran = dada("upsample", tmp_path / "dsm.tif", tmp_path / "ortho.tif")
-    assert ran.code == 0
-    assert "warning: by their georeference" in ran.err
-
-
 def test_the_report_holds_every_warning_once(dada, tmp_path, scene, metres):
     source, guide, report = tmp_path / "dsm.tif", tmp_path / "ortho.tif", tmp_path / "report.json"
-    three = np.stack([metres[:, :15]] * 3, axis=-1)  # read with a warning, and of odd factors
-    write_image(source, three, georeference=Georeference(WGS, (0.008, 0.0, 8.0, 0.0, -0.008, 47.0)))
-    write_image(guide, scene.guide, georeference=Georeference(WGS, (0.001, 0.0, 8.1, 0.0, -0.001, 47.0)))
+    three = np.stack([metres[:, :15]] * 3, axis=-1)  # read with a warning
+    write_image(source, three, georeference=Georeference(WGS, (0.008, 0.0, 8.0, 0.0, -0.006, 47.0)))  # of odd factors
+    write_image(guide, scene.guide, georeference=Georeference(WGS, (0.001, 0.0, 8.0, 0.0, -0.001, 47.0)))
     ran = dada("upsample", source, guide, "-o", tmp_path / "fine.npy", "--report", report)
     assert ran.code == 0
     written = json.loads(report.read_text())["warnings"]
     assert [f"warning: {text}" for text in written] == ran.err.splitlines()
-    for said in ("by their georeference", "channels of the source are equal", "factors differ", "it is dropped"):
+    for said in (
+        "cut to the area that both cover: 15 x 12 of 15 x 12",
+        "channels of the source are equal",
+        "factors differ",
+        "it is dropped",
+    ):
         assert sum(said in text for text in written) == 1, said
 
 
@@ -321,7 +317,7 @@ def test_an_interrupt_anywhere_is_130(monkeypatch, pair):
     def interrupted(job):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dada.cli.pair.run_job", interrupted)
+    monkeypatch.setattr("dada.pairs.job.run_job", interrupted)
     assert main(["upsample", *map(str, pair)]) == 130
 
 
@@ -343,7 +339,13 @@ def test_the_first_call_says_once_that_it_compiles(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     command = [sys.executable, "-m", "dada.cli", "upsample", *map(str, files[:2]), "-o", str(files[2])]
     errors = [subprocess.run(command, capture_output=True, text=True, check=True).stderr for _ in range(2)]
-    assert [text.count("compiling for this machine, which takes some seconds and happens once") for text in errors] == [
+    assert [text.count("compiling for this machine, which may take a minute and happens once") for text in errors] == [
         1,
         0,
     ]
+
+
+def test_threads_must_be_some(dada, pair):
+    ran = dada("upsample", *pair, "--threads", 0)
+    assert ran.code == 2
+    assert "threads 0 is not a number of threads" in ran.err

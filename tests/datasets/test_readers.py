@@ -188,8 +188,21 @@ class TestDiml:
         val = load_dataset(f"diml:{diml}", "val")
         assert names(val) == {"bath/in_k_09", "bath/in_k_10", "shop/in_k_09"}
 
-    def test_frames_are_resized_and_zero_is_a_hole(self, diml):
-        dataset = load_dataset(f"diml:{diml}")
+    @pytest.mark.parametrize(
+        ("split", "option", "hole"),
+        [("test", "", False), ("train", "", True), ("val", "", True), ("test", "?zeros=holes", True),
+         ("train", "?zeros=valid", False)],
+    )  # fmt: skip
+    def test_zeros_are_holes_in_training_and_values_in_the_test_as_in_the_authors_code(self, diml, split, option, hole):
+        half = load_dataset(f"diml:{diml}{option}", split)[0].target[:378]
+        assert np.isnan(half).all() if hole else (half == 0).all()
+
+    def test_other_words_for_zeros_are_refused(self, diml):
+        with pytest.raises(InputError, match="use auto, holes or valid"):
+            load_dataset(f"diml:{diml}?zeros=yes")
+
+    def test_frames_are_resized_and_zero_may_be_a_hole(self, diml):
+        dataset = load_dataset(f"diml:{diml}?zeros=holes")
         for i in range(2):
             assert dataset[i].size == (756, 1344)
             assert np.isnan(dataset[i].target[:378]).all()

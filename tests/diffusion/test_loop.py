@@ -14,7 +14,7 @@ def plain_loop(source, c, adjust, steps, **options):
     """Eq. 1 and Eq. 3 in torch operations, one after the other."""
     names = ("mask", "coverage", "weight")
     measurement = read_measurement(source, c, adjust, *(options.get(name) for name in names))
-    y = start(None, source, measurement)
+    y = start(None, measurement)
     for _ in range(steps):
         y = adjustment(diffuse(y, c), measurement, adjust)
     return y.reshape(*source.shape[:2], *c.size)

@@ -1,13 +1,24 @@
 """Units and invalid markers are what people who hold such files expect."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dada.errors import InputError
-from dada.io import Georeference, Raster, default_invalid, default_unit, parse_unit, valid_pixels
+from dada.io import (
+    Georeference,
+    Meaning,
+    Raster,
+    default_invalid,
+    default_unit,
+    parse_amount,
+    parse_unit,
+    valid_pixels,
+)
+from dada.io.units import declared_unit
 
 PLACE = Georeference(None, (1.0, 0.0, 0.0, 0.0, -1.0, 0.0))
 
@@ -77,3 +88,46 @@ def test_declared_nodata_comes_first():
 )
 def test_valid_pixels(values, invalid, valid):
     assert valid_pixels(values, invalid).tolist() == valid
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("metre", "m"),
+        ("Meters", "m"),
+        ("mm", "mm"),
+        ("K", "K"),
+        ("degrees Celsius", "C"),
+        ("feet", "ft"),
+        ("dBZ", "dBZ"),
+    ],
+)
+def test_units_that_files_declare(spelled, name):
+    file = replace(raster("float32"), meaning=Meaning(unit=f" {spelled} "))
+    assert declared_unit(file).name == name
+    assert declared_unit(raster("float32")) is None
+
+
+def test_what_is_scaled_has_no_usual_unit():
+    assert default_unit(replace(raster("uint16", georeference=PLACE), meaning=Meaning(0.1, -5.0))).name == "raw"
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "amount"),
+    [
+        ("20mm", "mm", 20),
+        ("20 mm", "m", 0.02),
+        ("1.5cm", "tum", 75),
+        ("7", "m", 7),
+        ("0.5K", "K", 0.5),
+        ("1e-2m", "mm", 10),
+    ],
+)
+def test_amounts_are_converted(text, unit, amount):
+    assert parse_amount(text, parse_unit(unit)) == pytest.approx(amount)
+
+
+@pytest.mark.parametrize(("text", "said"), [("-5mm", "no amount"), ("mm", "no amount"), ("5K", "cannot be converted")])
+def test_amounts_that_are_none_are_refused(text, said):
+    with pytest.raises(InputError, match=said):
+        parse_amount(text, parse_unit("mm"))

@@ -1,59 +1,20 @@
 """Damaged files are refused or read within bounds: no other exception, crash, hang or flood of memory."""
 
 import resource
-import struct
 import time
 import warnings
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fuzz.mutation import mutate, with_valid_checksums
 
 from dada.errors import InputError
 from dada.io import Georeference, read_image, write_image
 
 MUTATIONS = 300
 SMOOTH = np.add.outer(np.arange(33) * 20.0, np.arange(47) * 13.0).astype(np.float32)
-PATTERNS = [bytes(4), b"\xff" * 4, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\1\0", b"\0\1\0\0"]
 PLACE = Georeference(None, (0.5, 0.0, 7.0, 0.0, -0.5, 9.0))
-
-
-def mutate(data: bytes, random: np.random.Generator) -> bytes:
-    changed, head = bytearray(data), min(len(data), 400)
-    at, other = (int(place) for place in random.integers(len(data), size=2))
-    length = int(random.integers(1, 50))
-    match random.integers(7):
-        case 0:
-            del changed[at + 1 :]
-        case 1:
-            for _ in range(3):
-                changed[random.integers(head)] = random.integers(256)
-        case 2:
-            for place in random.integers(len(data), size=8):
-                changed[place] ^= 1 << int(random.integers(8))
-        case 3:
-            place = int(random.integers(head))
-            changed[place : place + 4] = PATTERNS[random.integers(len(PATTERNS))]
-        case 4:
-            del changed[at : at + length]
-        case 5:
-            changed[at:at] = random.bytes(length)
-        case 6:
-            changed[at : at + length] = changed[other : other + length]
-    return bytes(changed)
-
-
-def with_valid_checksums(data: bytes) -> bytes:
-    """Let damage to a PNG reach the decoder behind the checksums."""
-    changed, at = bytearray(data), 8
-    while at + 12 <= len(changed):
-        end = at + 8 + struct.unpack_from(">I", changed, at)[0]
-        if end + 4 > len(changed):
-            break
-        struct.pack_into(">I", changed, end, zlib.crc32(changed[at + 4 : end]))
-        at = end + 4
-    return bytes(changed)
 
 
 def grey_jpeg(path: Path) -> None:

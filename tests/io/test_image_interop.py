@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dada.errors import InputError
-from dada.io import ImageWarning, read_image, write_image
+from dada.io import ImageWarning, Meaning, read_image, write_image
 
 cv2 = pytest.importorskip("cv2")
 rasterio = pytest.importorskip("rasterio")
@@ -188,13 +188,24 @@ class TestTiff:
             blockxsize=32, blockysize=32, sparse_ok=True,
         ) as file:  # fmt: skip
             file.write(np.ones((32, 32), np.uint16), 1, window=((0, 32), (0, 32)))
-            file.scales = (0.01,)
+            file.scales, file.offsets = (0.01,), (3.0,)
+            file.units, file.descriptions = ("K",), ("brightness",)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            read_image(tmp_path / "a.tif")
+            raster = read_image(tmp_path / "a.tif")
         told = " ".join(str(one.message) for one in caught)
-        assert "scale 0.01" in told
+        assert raster.meaning == Meaning(0.01, 3.0, "K", "brightness")  # for the caller to apply
         assert "3 of its blocks" in told
+
+    def test_control_points_are_not_applied_and_this_is_said(self, tmp_path: Path):
+        corners = [rasterio.control.GroundControlPoint(r, c, 10.0 * c, -10.0 * r) for r in (0, 23) for c in (0, 31)]
+        with rasterio.open(
+            tmp_path / "a.tif", "w", driver="GTiff", height=23, width=31, count=1, dtype="uint8", gcps=corners,
+            crs="EPSG:32632",
+        ) as file:  # fmt: skip
+            file.write(RGB[:23, :31, 0], 1)
+        with pytest.warns(ImageWarning, match="control points.*not applied.*gdalwarp"):
+            read_image(tmp_path / "a.tif", role="guide")
 
 
 class TestPfm:

@@ -1,8 +1,10 @@
 """Facts about the model that comes with the package, and when something else is used."""
 
+import os
 import subprocess
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from dada.models.registry import load_model
 from dada.sample import Sample, make_sample
 from dada.scene import render
 from dada.upsampling import UpsampleWarning
+
+CANOPY = Path(os.environ.get("DADA_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "pixtransform_vhm"
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +66,36 @@ def test_the_unit_does_not_matter(scene, unit):
     np.testing.assert_allclose(scaled, unit * plain, rtol=2e-3)
 
 
-def test_another_number_of_bands_falls_back_and_says_so(scene):
-    guide = np.dstack([scene.guide, scene.guide[..., :1]])
-    with pytest.warns(UpsampleWarning, match="dynamic was used.*4 bands"):
-        report = dada.upsample(averaged(scene.depth, 8), guide).report
-    assert report.model == "dynamic"
-    assert any("4 bands" in text for text in report.warnings)
+def test_of_more_than_three_bands_the_first_three_are_used_and_this_is_said(scene):
+    source, guide = averaged(scene.depth, 8), np.dstack([scene.guide, scene.guide[..., ::-1]])
+    with pytest.warns(UpsampleWarning, match="6 bands, and the learned model uses the first three"):
+        result = dada.upsample(source, guide)
+    assert result.report.model == "learned"
+    np.testing.assert_allclose(result.values, dada.upsample(source, scene.guide).values, rtol=1e-6)
     with pytest.raises(dada.InputError, match="made for 3"):
-        dada.upsample(averaged(scene.depth, 8), guide, model="learned")
+        dada.upsample(source, guide, model="learned")
+
+
+def test_of_two_bands_both_and_their_mean_are_used(scene):
+    source, two = averaged(scene.depth, 8), scene.guide[..., :2] / np.float32(255)
+    with pytest.warns(UpsampleWarning, match="2 bands, and the learned model uses both and their mean"):
+        result = dada.upsample(source, two)
+    three = np.dstack([two, two.mean(axis=-1)])
+    np.testing.assert_allclose(result.values, dada.upsample(source, three).values, rtol=1e-4)
+
+
+@pytest.mark.skipif(not CANOPY.is_dir(), reason="the canopy heights are not here")
+@pytest.mark.parametrize("factor", [4, 16])
+def test_canopy_heights_with_four_bands_are_better_than_without_learning(factor):
+    errors = {"default": 0.0, "dynamic": 0.0}
+    for scene in ("0", "1", "2"):
+        with np.load(CANOPY / scene / "original.npz") as file:
+            guide, truth = np.moveaxis(file["guide"], 0, -1), file["target"]
+        for model in errors:
+            errors[model] += float(
+                np.square(dada.upsample(averaged(truth, factor), guide, model=model).values - truth).mean()
+            )
+    assert errors["default"] < 0.95 * errors["dynamic"]
 
 
 def test_grey_guides_are_welcome(scene):

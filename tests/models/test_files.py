@@ -15,7 +15,7 @@ from dada.models.config import PAPER, DadaConfig
 from dada.models.dada import DADA
 from dada.models.default import WEIGHTS as SHIPPED
 from dada.models.files import read_config, save
-from dada.models.registry import load_method
+from dada.models.registry import load_method, load_model
 
 from .samples import SMALL, random_sample
 
@@ -144,3 +144,9 @@ def test_settings_in_old_words_are_understood_or_refused_by_name(changes, expect
             read_config(OLD | changes, "model x")
     else:
         assert read_config(OLD | changes, "model x").feedback == expected
+
+
+@pytest.mark.parametrize("name", ["nowhere.safetensors", "runs/best", "weights.pth"])
+def test_weights_that_are_not_there_are_missing_and_not_unknown(name):
+    with pytest.raises(InputError, match=f"model {name}: there is no such file or folder"):
+        load_model(name)

@@ -50,15 +50,16 @@ def test_is_a_method_and_a_model() -> None:
     assert model.coefficients(random_sample()).size == (20, 28)
 
 
-def test_features_are_those_of_guide_and_source_less_its_mean() -> None:
-    sample, model = random_sample(), DADA(SMALL)
-    source = (sample.initial - sample.initial.mean()) / sample.deviation().float()
+@pytest.mark.parametrize("unit", ["dataset", "own"])
+def test_features_are_those_of_guide_and_source_less_its_mean(unit) -> None:
+    sample, model = random_sample(), DADA(replace(SMALL, source=unit))
+    source = (sample.initial - sample.initial.mean()) / (sample.deviation().float() if unit == "own" else 1)
     features = model.extractor(torch.cat([standardise(sample.guide), source], dim=1))
     torch.testing.assert_close(model.coefficients(sample), coefficients(features, 0.03))
 
 
 def test_direct_compares_guide_and_source_too_each_with_its_learned_weight() -> None:
-    sample, model = random_sample(), DADA(replace(SMALL, direct=True, edges=True))
+    sample, model = random_sample(), DADA(replace(SMALL, direct=True, edges=True, source="own"))
     image = torch.cat([standardise(sample.guide), sample.initial / sample.deviation().float()], dim=1)
     made = model.extractor(torch.cat([image[:, :3], image[:, 3:] - image[:, 3:].mean()], dim=1))
     weights = torch.tensor([0.5, 0.5, 0.5, 0.5])[:, None, None]
@@ -115,6 +116,23 @@ def test_ratio_takes_values_at_zero_and_auto_takes_negative_ones() -> None:
         for i, adjust in enumerate(("ratio", "shift")):
             model.config = replace(model.config, adjust=adjust)
             torch.testing.assert_close(both[i : i + 1], model(mixed[i]), rtol=1e-4, atol=1e-5)
+
+
+def test_the_released_loop_lifts_a_batch_together_and_the_equilibrium_each_image() -> None:
+    plain, low = random_sample(), random_sample(low=0.0)  # with a hole: a 0, which lifts the image
+    wide = 0.5 + 4 * torch.rand(1, 1, 20, 28).square()
+    plain = make_sample(plain.guide, wide, torch.ones_like(wide).bool(), 4, interpolation="torch")
+    model = DADA(replace(SMALL, distance="mean_absolute")).eval()
+    both = Sample.batch([plain, low])
+    with torch.no_grad():
+        alone, together = model(plain, solver="iterate", n_pre=50), model(both, solver="iterate", n_pre=50)[:1]
+        lifted = replace(plain, source=plain.source + 0.1, initial=plain.initial + 0.1)
+        torch.testing.assert_close(together, model(lifted, solver="iterate", n_pre=50) - 0.1, rtol=0, atol=2e-6)
+        assert (together - alone).abs().max() > 1e-4
+        torch.testing.assert_close(model(both)[:1], model(plain), rtol=0, atol=1e-5)
+        model.config = replace(model.config, source="own")
+        together = model(both, solver="iterate", n_pre=50)[:1]
+        torch.testing.assert_close(together, model(plain, solver="iterate", n_pre=50), rtol=0, atol=1e-5)
 
 
 def test_loop_ends_at_the_equilibrium() -> None:

@@ -83,13 +83,13 @@ def test_it_sees_so_far_and_takes_odd_sizes() -> None:
 
 
 def test_it_is_given_the_coefficients_of_the_last_solution(monkeypatch) -> None:
-    config = replace(SMALL, rounds=3, edges=True, direct=True, feedback="refinement")
+    config = replace(SMALL, rounds=3, edges=True, direct=True, feedback="refinement", source="own")
     model = opinionated(DADA(config)).eval()
     given: list[tuple[Coefficients, Tensor]] = []
 
-    def watched(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
+    def watched(c: Coefficients, result: Tensor, *others: Tensor) -> Tensor:
         given.append((c, result))
-        return measurement_pull(c, result, mask)
+        return measurement_pull(c, result, *others)
 
     monkeypatch.setattr("dada.models.learned_guidance.measurement_pull", watched)
     sample = random_sample()

@@ -13,8 +13,8 @@ MICRO = replace(
     SMALL, size=64, crops=1, network_crops=1, probes=1, factors=(4, 8), network_factors=(8,), pixt_iterations=2,
     networks=("fdkn", "dada"),
     train_steps=2, slow_steps=1, ablation_steps=2, train_crop=32, train_batch=1, extractors=("light", "lite0"),
-    backbone="light", loop_steps=(8, 64), grad_steps=(1, 2), pre_steps=(0, 4), memory_crop=32, memory_batch=1,
-    repeats=1, seeds=2,
+    backbone="light", loop_steps=(8, 64), test_steps=64, grad_steps=(1, 2), pre_steps=(0, 4), grad=1, pre=4,
+    figure_factors=(8,), qualitative_factors=(8,), memory_crop=32, memory_batch=1, repeats=1, seeds=2,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,16 @@ def test_full_trainings_are_those_of_the_configurations(config):
     for name in vars(written):
         if name not in ("output", "root"):
             assert getattr(made, name) == getattr(written, name), name
+
+
+@pytest.mark.parametrize("data", trainings.KINDS)
+def test_the_released_rate_is_all_that_its_configurations_change(data):
+    written, supplement = (
+        read_config(CONFIGS / f"paper-{trainings.KINDS[data]}-x8{end}.toml") for end in ("-released", "")
+    )
+    assert (written.learning_rate, supplement.learning_rate) == (1e-4, 1e-3)
+    assert replace(written, learning_rate=1e-3, output=supplement.output) == supplement
+    assert written.published
 
 
 def test_missing_data_are_told_with_where_to_get_them(tmp_path):

@@ -24,7 +24,10 @@ def small(tmp_path: Path) -> TrainConfig:
     """Two factors, an average, a validation on the way."""
     return TrainConfig(
         output=str(tmp_path / "run"),
-        data=(DataConfig(dataset="painted:1", augment="none"), DataConfig(dataset="painted:2", sensor=0.5, noise=0.01)),
+        data=(
+            DataConfig(dataset="painted:1", augmentation="none"),
+            DataConfig(dataset="painted:2", sensor=0.5, noise=0.01),
+        ),
         network={"extractor": "light", "features": 8, "source": "own"},
         factors=(4, 8),
         crop=(32,),

@@ -23,6 +23,14 @@ def test_configs_of_the_project_are_valid(path: Path):
     assert config.output == f"runs/{path.stem}"
 
 
+def test_lgr_is_trained_as_in_its_authors_code():
+    config = read_config(CONFIGS / "paper-lgr-x8.toml")
+    assert (config.weight_decay, config.clip, config.learning_rate, config.loss.scale) == (1e-5, 0.01, 1e-4, 1.0)
+    network = build(replace(config, network=config.network | {"features": "light", "pretrained": False}))
+    assert (network.config["centre"], network.config["solver"]) == ("dataset", "authors")
+    assert network.log_lambda.exp().item() == 1.0
+
+
 def test_written_config_reads_back_equal(small: TrainConfig, tmp_path: Path):
     (tmp_path / "config.toml").write_text(toml.write(small))
     assert read_config(tmp_path / "config.toml") == small

@@ -108,7 +108,7 @@ def test_guides_that_lie_beside_their_targets_are_moved_back_if_asked(small: Tra
     np.save(tmp_path / "a_depth.npy", scene.depth)
 
     def error(**options: bool) -> float:
-        data = (DataConfig(dataset=f"folder:{tmp_path}", augment="none", **options),)
+        data = (DataConfig(dataset=f"folder:{tmp_path}", augmentation="none", **options),)
         batches = Batches(replace(small, data=data))
         right = Batches(replace(small, data=data))
         right._origins[0].kept[0] = replace(batches._origins[0].dataset[0], guide=scene.guide)
@@ -118,7 +118,7 @@ def test_guides_that_lie_beside_their_targets_are_moved_back_if_asked(small: Tra
 
 
 def test_powers_change_the_targets_and_nothing_else(small: TrainConfig):
-    entry = DataConfig(dataset="painted:1", augment="none")
+    entry = DataConfig(dataset="painted:1", augmentation="none")
     plain, raised = (Batches(replace(small, data=(replace(entry, power=power),)))[3] for power in ((1, 1), (2, 2)))
     assert torch.equal(plain.guide, raised.guide)
     assert not torch.allclose(plain.source, raised.source)
@@ -133,7 +133,7 @@ def test_a_power_range_without_meaning_is_refused():
 
 
 def test_ragged_outlines_take_depths_from_nearby_and_leave_the_guide(small: TrainConfig):
-    entry = DataConfig(dataset="painted:1", augment="none")
+    entry = DataConfig(dataset="painted:1", augmentation="none")
     changed = 0
     for step in range(4):
         plain, ragged = (Batches(replace(small, data=(replace(entry, ragged=px),)))[step] for px in (0.0, 1.5))
@@ -153,7 +153,7 @@ def test_a_ragged_outline_of_less_than_nothing_is_refused():
 
 
 def test_in_its_own_unit_a_far_scene_weighs_no_more_than_a_near_one(small: TrainConfig):
-    entry = DataConfig(dataset="painted:1?far=1.0", augment="none", own_unit=True)
+    entry = DataConfig(dataset="painted:1?far=1.0", augmentation="none", own_unit=True)
     plain, own = (Batches(replace(small, data=(replace(entry, own_unit=way),)))[2] for way in (False, True))
     assert torch.equal(plain.guide, own.guide)
     for before, after, known in zip(plain.target, own.target, own.target_mask, strict=True):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not dist.is_available(), reason="this torch has 
 
 def test_two_processes_train_as_one_with_twice_the_batch(small: TrainConfig, tmp_path: Path):
     # painted scenes have no holes: the mean over processes is the mean over the batch
-    data = (DataConfig(dataset="painted:1", augment="none"),)
+    data = (DataConfig(dataset="painted:1", augmentation="none"),)
     small = replace(small, data=data, loss=LossConfig(mse=0.3), learning_rate=1e-4, steps=5, factors=(8,))
     networks = {
         "dada": small,

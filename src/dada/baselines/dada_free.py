@@ -24,7 +24,8 @@ class DadaFree:
         kappa: of Eq. 2.
         low: a source with a value at or below this, in the sample's unit, is lifted by it and lowered again
             afterwards, since Eq. 3 divides. An invalid cell is a 0, as in the released code.
-        method: "equilibrium" is where the loop ends, solved directly; "iterate" is the loop itself.
+        method: "equilibrium" is where the loop ends, solved directly; "iterate" is the released loop itself, which
+            lifts all images of a batch if one of them has such a value.
         steps: of the loop, for "iterate"; the released code runs 8000 + 1024.
         name: what tables call it.
     """
@@ -42,7 +43,8 @@ class DadaFree:
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W], see `dada.sample.Method`. Images that Eq. 3 cannot take are adjusted by addition."""
         source = torch.where(sample.source_mask, sample.source, 0)
-        lift = self.low * (source <= self.low).flatten(1).any(dim=1)[:, None, None, None]
+        near_zero = (source <= self.low).flatten(1).any(dim=1)[:, None, None, None]
+        lift = self.low * (near_zero | near_zero.any() if self.method == "iterate" else near_zero)
         lowest = torch.where(sample.source_mask, source + lift, torch.inf).flatten(1).amin(dim=1)
         c = coefficients(torch.cat([standardise(sample.guide), sample.initial], dim=1), self.kappa, "mean_absolute")
         values = torch.empty_like(sample.initial)

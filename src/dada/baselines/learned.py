@@ -14,7 +14,15 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad
 
 from dada.errors import InputError
-from dada.io.weights import State, fill_network, is_safetensors, read_safetensors, read_state, write_weights
+from dada.io.weights import (
+    State,
+    check_sizes,
+    fill_network,
+    is_safetensors,
+    read_safetensors,
+    read_state,
+    write_weights,
+)
 from dada.sample import Sample, fill
 
 LUMA = (0.299, 0.587, 0.114)  # of red, green, blue: BT.601, as OpenCV and Matlab have it
@@ -52,6 +60,14 @@ class Learned(nn.Module):
             initial=((sample.initial - low) / span).to(dtype),
         )
         return self.predict(scaled).to(sample.initial.dtype) * span + low
+
+    def accept(self, **settings: str) -> None:
+        """Take settings that stand beside the file, as in "lgr:FILE?solver=equilibrium".
+
+        Raises:
+            InputError: there is no such setting.
+        """
+        raise InputError(f"{self.name} has no settings beside its weights. Leave out ?{'&'.join(settings)}.")
 
     @property
     def unused(self) -> frozenset[str]:
@@ -91,6 +107,7 @@ class Learned(nn.Module):
         Raises:
             InputError: these are no settings of it, or the tensors are another network's.
         """
+        check_sizes(config, state, path)
         try:
             network = cls(**config)
         except (TypeError, ValueError) as error:
@@ -113,7 +130,7 @@ def _read(path: Path, key: str) -> tuple[State, dict[str, Any] | None]:
         raise InputError(f"weights {path}: they are of {metadata['method']}. Write {metadata['method']}:{path}.")
     try:
         config = json.loads(metadata.get("config", "null"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"weights {path}: the settings inside are damaged ({error}). Get it anew.") from None
     if config is not None and not isinstance(config, dict):
         raise InputError(f"weights {path}: the settings inside are {config!r}, expected names and values. Get it anew.")

@@ -33,7 +33,8 @@ class PixTransform:
         learning_rate: of Adam.
         decay_place: weight decay of the branch that sees the place.
         decay_colour: weight decay of the branch that sees the guide.
-        decay_head: weight decay of the layers after them.
+        decay_head: weight decay of the layers after them: the authors' for depth images. Their default, for other
+            data, is 1e-3.
         seed: of the first weights and of the order of the cells.
         name: what tables call it.
     """
@@ -43,7 +44,7 @@ class PixTransform:
     learning_rate: float = 1e-3
     decay_place: float = 1e-4
     decay_colour: float = 1e-3
-    decay_head: float = 1e-3
+    decay_head: float = 1e-4
     seed: int = 0
     name: str = "PixT"
 
@@ -68,9 +69,7 @@ class PixTransform:
         wanted = ((source - mean) / deviation).flatten()
         inputs = _inputs(guide)
         pixels, share = (v.to(guide.device) for v in _members(blocks))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            network = PixelNetwork(guide.shape[0]).to(guide)
+        network = self._network(guide.shape[0]).to(guide)
         optimiser = torch.optim.Adam(
             [
                 {"params": network.place.parameters(), "weight_decay": self.decay_place},
@@ -90,6 +89,12 @@ class PixTransform:
         with torch.no_grad():
             values = torch.cat([network(part) for part in torch.split(inputs, CHUNK)])
         return values.reshape(1, *blocks.target_size) * deviation + mean
+
+    def _network(self, bands: int) -> PixelNetwork:
+        """The network before training."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return PixelNetwork(bands)
 
     def _draw(self, cells: Tensor) -> Iterator[Tensor]:
         """Batches of valid cells, each cell once in a pass over the image; the last of a pass may be smaller."""

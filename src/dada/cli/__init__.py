@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dada.cli.memory import keep_memory
 from dada.errors import InputError
+from dada.pairs.memory import keep_memory
 
 DESCRIPTION = """Make a coarse image (depth, height, temperature) as fine as a guide image of the same scene. \
 Averaged back down, the result is the source.
@@ -74,15 +74,17 @@ def _parse(arguments: list[str]) -> Any:
     import tyro
 
     from dada.cli.align import Align
+    from dada.cli.app import App
     from dada.cli.batch import Batch
     from dada.cli.benchmark import Benchmark
     from dada.cli.complete import Complete
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
-    from dada.cli.options import check_unit_once
+    from dada.cli.raster import Raster
     from dada.cli.reproduce import Reproduce
     from dada.cli.train import Train, parse
     from dada.cli.upsample import Upsample
+    from dada.pairs.options import check_unit_once
 
     if arguments[0] == "train":  # its flags are read on top of a file
         return parse(arguments[1:])
@@ -95,7 +97,9 @@ def _parse(arguments: list[str]) -> Any:
             "batch": Batch,
             "complete": Complete,
             "align": Align,
+            "raster": Raster,
             "demo": Demo,
+            "app": App,
             "train": Train,
             "evaluate": Evaluate,
             "benchmark": Benchmark,

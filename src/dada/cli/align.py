@@ -40,14 +40,11 @@ class Align:
 
     def run(self) -> int:
         """Run the command; return its exit code."""
-        from dada.cli.aligning import align_file
+        from dada.pairs.aligning import align_file, aligned_words
 
         output = self.output or self.depth.with_name(f"{self.depth.stem}_aligned{self.depth.suffix}")
         cameras = self.depth_camera, self.color_camera, self.extrinsics
         found = align_file(self.depth, self.guide, output, cameras, self.unit)
         height, width = found.image.shape
-        print(
-            f"{self.depth.name} -> {output} {width} x {height}: {len(found.points)} points are seen, {found.hidden} "
-            f"hidden by a nearer surface, {found.outside} outside"
-        )
+        print(f"{self.depth.name} -> {output} {width} x {height}: {aligned_words(found)}")
         return 0

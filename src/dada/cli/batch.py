@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from dada.cli.options import Options
 from dada.errors import InputError
+from dada.pairs.options import Options
 
 if TYPE_CHECKING:
-    from dada.cli.pair import Job
-    from dada.cli.workers import Done
+    from dada.pairs.job import Job
+    from dada.pairs.workers import Done
 
 SETTINGS, LOCK = "dada-batch.json", ".dada-batch.lock"
 PAIRS = "pairs"  # in the settings: what each result was made from
@@ -49,6 +49,16 @@ class Batch(Options):
     """Which sources, with one * for what the names of a pair share."""
     guide_pattern: Annotated[str | None, arg(metavar="PATTERN", help_behavior_hint="")] = None
     """The same for guides."""
+    confidence: Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Folder of confidences, as `dada upsample --confidence` takes them, named as their sources: conf_0001.png."""
+    confidence_pattern: Annotated[str | None, arg(metavar="PATTERN", help_behavior_hint="")] = None
+    """Which of them, as --source-pattern."""
+    preview: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Also write NAME_preview.png, in colours."""
+    point_cloud: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Also write NAME.ply, coloured points in metres; needs --intrinsics."""
+    intrinsics: Annotated[str | None, arg(metavar="FX,FY,CX,CY", help_behavior_hint="")] = None
+    """Camera of the guides in their pixels, for the point clouds."""
     format: Annotated[
         Literal["png", "tiff", "pfm", "exr", "npy", "npz"] | None,
         arg(metavar="FORMAT", help_behavior_hint="(default: that of the source)"),
@@ -64,15 +74,21 @@ class Batch(Options):
     def run(self) -> int:
         """Run the command; return its exit code, SOME_FAILED if a pair failed."""
         from dada.cli.pairing import pair
-        from dada.cli.workers import cores
+        from dada.pairs.workers import cores
 
         pairs = pair(self.sources, self.guides, self.source_pattern, self.guide_pattern)
+        failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
+        confidences = self._confidences([source for source, _ in pairs.matched], failed)
+        if self.point_cloud != (self.intrinsics is not None):
+            raise InputError("point clouds need both --point-cloud and --intrinsics fx,fy,cx,cy. Give both or neither.")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs {self.jobs} is not a number of processes. Use 1 or more.")
-        with _claim(self.outdir, [self.sources, self.guides]):
+        with _claim(self.outdir, [self.sources, self.guides, self.confidence or self.sources]):
             before = self._check_settings()
-            todo, kept = self._split([self._job(*found) for found in pairs.matched], before)
-            failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
+            jobs = [
+                self._job(*found, confidences.get(found[0])) for found in pairs.matched if found[0].name not in failed
+            ]
+            todo, kept = self._split(jobs, before)
             done = self._work(todo, min(self.jobs or cores(), max(len(todo), 1)))
             failed |= {result.job.source.name: result.failure for result in done if result.failure is not None}
         if not self.quiet:
@@ -82,11 +98,31 @@ class Batch(Options):
             print(f"failed: {name}: {reason}", file=sys.stderr)
         return SOME_FAILED if failed else 0
 
-    def _job(self, source: Path, guide: Path) -> Job:
-        from dada.cli.pair import Job
+    def _confidences(self, sources: list[Path], failed: dict[str, str]) -> dict[Path, Path]:
+        """The confidence of each source; those without one are added to what failed."""
+        from dada.cli.pairing import pair_confidence
 
-        suffix = f".{self.format}" if self.format else source.suffix
-        return Job(source, guide, self.outdir / f"{source.stem}{suffix}", self.shared())
+        if self.confidence is None:
+            return {}
+        found = pair_confidence(sources, self.confidence, self.source_pattern, self.confidence_pattern)
+        missing = [source.name for source in sources if source not in found]
+        failed |= dict.fromkeys(missing, f"no confidence of this name in {self.confidence}.")
+        return found
+
+    def _job(self, source: Path, guide: Path, confidence: Path | None) -> Job:
+        from dada.pairs.job import Job
+
+        output = self.outdir / f"{source.stem}{f'.{self.format}' if self.format else source.suffix}"
+        return Job(
+            source,
+            guide,
+            output,
+            self.shared(),
+            confidence=confidence,
+            preview=output.with_name(f"{source.stem}_preview.png") if self.preview else None,
+            point_cloud=output.with_suffix(".ply") if self.point_cloud else None,
+            intrinsics=self.intrinsics,
+        )
 
     def _split(self, jobs: list[Job], before: dict[str, Any]) -> tuple[list[Job], int]:
         """Jobs to do, and the number of those already done.
@@ -108,7 +144,12 @@ class Batch(Options):
     def _settings(self) -> dict[str, Any]:
         from dada import __version__
 
-        return {"dada": __version__, "format": self.format, **dataclasses.asdict(self.shared())}
+        beside = {
+            "confidence": None if self.confidence is None else str(self.confidence.resolve()),
+            "preview": self.preview,
+            "intrinsics": self.intrinsics,
+        }
+        return {"dada": __version__, "format": self.format, **beside, **dataclasses.asdict(self.shared())}
 
     def _check_settings(self) -> dict[str, Any]:
         """Results of one folder are made with the same settings; return what each was made from."""
@@ -129,7 +170,7 @@ class Batch(Options):
         return {}
 
     def _work(self, jobs: list[Job], count: int) -> list[Done]:
-        from dada.cli.workers import run_all
+        from dada.pairs.workers import run_all
 
         if not jobs:
             return []
@@ -139,10 +180,11 @@ class Batch(Options):
 def _complete(job: Job, before: Any) -> bool:
     """Whether the result is there, made from these very files as they are now."""
     now = _plan(job)
-    if not isinstance(before, dict) or None in now.values():
+    if not isinstance(before, dict) or None in (now["source"], now["guide"], now["replaces"]):
         return False
-    same = all(before.get(name) == now[name] for name in ("source", "guide"))
-    return same and before.get("replaces") != now["replaces"]
+    same = all(before.get(name) == now[name] for name in ("source", "guide", "confidence"))
+    whole = all(path is None or path.exists() for path in (job.preview, job.point_cloud))
+    return same and whole and before.get("replaces") != now["replaces"]
 
 
 def _plan(job: Job) -> dict[str, list[Any] | None]:
@@ -150,6 +192,7 @@ def _plan(job: Job) -> dict[str, list[Any] | None]:
     return {
         "source": _identity(job.source.resolve()),
         "guide": _identity(job.guide.resolve()),
+        "confidence": None if job.confidence is None else _identity(job.confidence.resolve()),
         "replaces": (_identity(job.output) or [None])[1:] or None,  # wherever the folder may be moved
     }
 

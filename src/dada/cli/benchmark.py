@@ -101,8 +101,8 @@ class Benchmark(Measuring):
     """
 
     methods: Annotated[tuple[str, ...], arg(metavar="METHOD ...", help_behavior_hint="")]
-    """Names such as bicubic, gf, dada-free; networks with their weights, as fdkn:FILE; models of `dada upsample`.
-    Bicubic always takes part."""
+    """Names such as bicubic, gf, dada-free; networks with their weights, as fdkn:FILE; models of `dada upsample`;
+    methods of other packages (entry points of the group dada.methods). Bicubic always takes part."""
     factors: Annotated[tuple[int, ...], arg(metavar="FACTOR ...")] = (4, 8, 16, 32)
     """Target pixels for a source pixel."""
     output: Annotated[Path, arg(aliases=["-o"], metavar="DIR")] = Path("dada-benchmark")

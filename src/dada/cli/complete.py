@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from dada.cli.options import FileOptions
-
-if TYPE_CHECKING:
-    from dada.cli.pair import Outcome
+from dada.pairs.options import FileOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +49,9 @@ class Complete(FileOptions):
 
     def run(self) -> int:
         """Run the command; return its exit code."""
-        from dada.cli.pair import Job, run_job
         from dada.io.detect import SUFFIXES
+        from dada.pairs.job import Job, run_job
+        from dada.pairs.words import completion_summary
 
         suffix = self.sparse.suffix if self.sparse.suffix.lower() in SUFFIXES else ".tiff"
         output = self.output or self.sparse.with_name(f"{self.sparse.stem}_completed{suffix}")
@@ -73,24 +71,7 @@ class Complete(FileOptions):
         )
         outcome = run_job(job)
         if not self.quiet:
-            print("\n".join(self._summary(output, outcome)))
+            print("\n".join(completion_summary(self.sparse, output, outcome, self.robust)))
             for text in outcome.warnings:
                 print(f"warning: {text}", file=sys.stderr)
         return 0
-
-    def _summary(self, output: Path, outcome: Outcome) -> list[str]:
-        report, storage = outcome.report, outcome.storage
-        height, width = report.target_size
-        points = height * width - report.invalid_cells
-        lines = [
-            f"{self.sparse.name}, {points} measured pixels ({100 * points / (height * width):.2g} %) -> {output} "
-            f"{width} x {height}, {storage.words}"
-        ]
-        if self.robust:
-            lines.append(f"{report.outliers} points contradict all their neighbours and weigh little")
-        if outcome.misfit[0] is not None:
-            unit = f" {storage.label}" if storage.label else ""
-            where = "the other measured pixels" if report.outliers else "the measured pixels"
-            lines.append(f"at {where} it differs by at most {outcome.misfit[0]:.2g}{unit}")
-        lines.append(f"model {report.model}, adjust {report.adjust}, {outcome.seconds:.1f} s")
-        return lines

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from dada.cli.options import Options
 from dada.errors import InputError
+from dada.pairs.options import Options
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dada.cli.pair import Outcome
+    from dada.pairs.job import Outcome
 
 SIZE, FACTOR = (480, 640), 8
 FOCAL, CENTRE = 0.96 * 640, (319.5, 239.5)  # of the scene's camera, in pixels
@@ -54,7 +54,7 @@ class Demo:
 
     def run(self) -> int:
         """Run the command; return its exit code."""
-        from dada.cli.pair import Job, run_job
+        from dada.pairs.job import Job, run_job
         from dada.scene import render
 
         folder = self.outdir
@@ -105,8 +105,8 @@ class Demo:
         import numpy as np
 
         from dada import pictures
-        from dada.cli.extras import plain_bicubic
         from dada.io import read_image
+        from dada.pairs.extras import plain_bicubic
 
         source, result = (read_image(self.outdir / f"{name}.png").values for name in ("source", "result"))
         bicubic = plain_bicubic(source, source > 0, truth.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ SOURCE_WORDS = {"depth", "depthmap", "disp", "disparity", "height", "dsm", "dem"
 SOURCE_WORDS |= {"source", "lr", "lowres", "low", "coarse"}
 GUIDE_WORDS = {"rgb", "color", "colour", "colors", "image", "img", "photo", "guide", "hr", "highres", "high"}
 GUIDE_WORDS |= {"visible", "vis", "ortho", "fine"}
+CONFIDENCE_WORDS = {"conf", "confidence"}
 
 
 class Pairs(NamedTuple):
@@ -51,8 +53,30 @@ def pair(sources: Path, guides: Path, source_pattern: str | None = None, guide_p
     return Pairs(matched, alone, len(second) - len(matched))
 
 
-def _keys(folder: Path, pattern: str | None, own: set[str], foreign: set[str]) -> dict[str, Path]:
-    """The images of a folder by the part of their name that both partners share, in order."""
+def pair_confidence(
+    sources: Iterable[Path], folder: Path, source_pattern: str | None = None, pattern: str | None = None
+) -> dict[Path, Path]:
+    """Return the confidence of each source that has one, by name: `conf_0001.png` is that of `depth_0001.png`.
+
+    Raises:
+        InputError: not a folder, no image, or names that are ambiguous.
+    """
+    found = _keys(folder, pattern, CONFIDENCE_WORDS | SOURCE_WORDS, set(), needed=CONFIDENCE_WORDS)
+    partners: dict[Path, Path] = {}
+    for source in sources:
+        key = _key(source, SOURCE_WORDS, set()) if source_pattern is None else _matched(source.name, source_pattern)
+        if key in found:
+            partners[source] = found[key]
+    return partners
+
+
+def _keys(
+    folder: Path, pattern: str | None, own: set[str], foreign: set[str], needed: set[str] | None = None
+) -> dict[str, Path]:
+    """The images of a folder by the part of their name that both partners share, in order.
+
+    Where some names have one of the words `needed`, only these count. By default none has a word of confidence.
+    """
     if not folder.is_dir():
         raise InputError(f"{folder}: this is not a folder. Name the folder that holds the images.")
     if pattern is not None and pattern.count("*") != 1:
@@ -62,6 +86,9 @@ def _keys(folder: Path, pattern: str | None, own: set[str], foreign: set[str]) -
         names = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be read ({error.strerror}). Check its permissions.") from None
+    marked = [path for path in names if CONFIDENCE_WORDS & _words(path)]
+    if pattern is None:
+        names = (marked or names) if needed else [path for path in names if path not in marked] or names
     for path in names:
         if path.name.startswith(".") or not path.is_file():
             continue
@@ -88,6 +115,10 @@ def _key(path: Path, own: set[str], foreign: set[str]) -> str | None:
         return None
     left = [word for word, name in zip(words, lower, strict=True) if name not in own]
     return "_".join(left if left else words)
+
+
+def _words(path: Path) -> set[str]:
+    return {word.lower() for word in re.split(r"[_\-. ]+", path.stem)}
 
 
 def _matched(name: str, pattern: str) -> str | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from dada.cli.options import Options
-
-if TYPE_CHECKING:
-    from dada.cli.pair import Outcome
+from dada.errors import InputError
+from dada.pairs.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +54,21 @@ class Upsample(Options):
     """Camera of the guide in its pixels, for the point cloud."""
     without_flying: Annotated[bool, arg(help_behavior_hint="")] = False
     """Leave pixels that float between two surfaces out of the point cloud."""
+    threads: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: all cores)")] = None
+    """How many threads compute; with 1 the result is, bit for bit, that of `dada batch` and of the page."""
     quiet: Annotated[bool, arg(aliases=["-q"], help_behavior_hint="")] = False
     """Print only errors."""
 
     def run(self) -> int:
         """Run the command; return its exit code."""
-        from dada.cli.pair import Job, run_job
+        from dada.pairs.job import Job, run_job
+        from dada.pairs.words import default_output, summary
+        from dada.pairs.workers import use_threads
 
+        if self.threads is not None:
+            if self.threads < 1:
+                raise InputError(f"threads {self.threads} is not a number of threads. Use 1 or more.")
+            use_threads(self.threads)
         output = self.output or default_output(self.source)
         job = Job(
             self.source,
@@ -84,53 +90,3 @@ class Upsample(Options):
             for text in outcome.warnings:
                 print(f"warning: {text}", file=sys.stderr)
         return 0
-
-
-def default_output(source: Path) -> Path:
-    """Beside the source, in its format."""
-    from dada.io.detect import SUFFIXES, detect_format
-
-    kind = detect_format(source)
-    suffix = source.suffix if source.suffix.lower() in SUFFIXES else f".{kind}"
-    return source.with_name(f"{source.stem}_upsampled{'.png' if kind == 'jpeg' else suffix}")
-
-
-def summary(source: Path, output: Path, outcome: Outcome) -> list[str]:
-    """What a person wants to know of a result, in two to four lines."""
-    report, storage = outcome.report, outcome.storage
-    (h, w), (H, W) = report.source_size, report.target_size
-    down, across = report.factors
-    factor = f"x{across:.4g}" if round(across, 3) == round(down, 3) else f"x{across:.4g} across, x{down:.4g} down"
-    lines = [f"{source.name} {w} x {h} -> {output} {W} x {H} ({factor}), {storage.words}"]
-    if (h, w) == (H, W) and report.sampling == "point":  # aligned
-        lines = [f"{source.name}, {h * w - report.invalid_cells} points on the grid of the guide -> {output} {W} x {H}"]
-    unit = f" {storage.label}" if storage.label else ""
-    if outcome.misfit[0] is not None:
-        lines.append(
-            f"{report.promise} differs from the source by at most {outcome.misfit[0]:.2g}{unit} (mean "
-            f"{outcome.misfit[1]:.2g}{unit})"
-        )
-    steps = "iterations" if report.solver == "equilibrium" else "steps"
-    how = f"model {report.model}, sampling {report.sampling}, adjust {report.adjust}"
-    lines.append(f"{how}, {report.iterations} {steps}, {outcome.seconds:.1f} s")
-    lines += _about_invalid(outcome)
-    return lines
-
-
-def _about_invalid(outcome: Outcome) -> list[str]:
-    report, lines = outcome.report, []
-    if report.invalid_cells:
-        cells = report.source_size[0] * report.source_size[1]
-        fate = (
-            f"{report.filled_pixels} pixels filled"
-            if report.filled_pixels
-            else f"{report.invalid_pixels} pixels stay invalid (--fill gives them values)"
-        )
-        lines.append(f"{report.invalid_cells} of {cells} source cells are invalid: {fate}")
-    if report.bounded_pixels:
-        lines.append(f"{report.bounded_pixels} pixels would have gone far from all measurements, and were kept back")
-    if outcome.moved:
-        lines.append(f"{outcome.moved} pixels moved by one unit off the value that means invalid")
-    if outcome.points is not None:
-        lines.append(f"{outcome.points} points written")
-    return lines

@@ -21,7 +21,9 @@ MARGIN = 2  # pixels around a window, for interpolation
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Strengths of random changes; the defaults are the paper's. 0 switches a change off.
+    """Strengths of random changes; the defaults are the paper's amounts. 0 switches a change off.
+
+    `published.py` draws crops as the paper's code does.
 
     The target takes the value of the nearest pixel or of one beside it, so that no value between two surfaces arises;
     outside the image it is NaN. The guide is interpolated, and reflected at the border. All random choices come from

@@ -10,8 +10,9 @@ from dada.datasets.crops import resize_guide, resize_target
 from dada.datasets.files import find_root, read_guide, read_target
 from dada.datasets.pair import DEPTH, Pair, Split, check_index, check_split
 from dada.errors import InputError
+from dada.sample.data_unit import DIML
 
-UNIT = 1154.29
+UNIT = DIML.deviation
 """Standard deviation of the depths, in mm (PROTOCOL P1)."""
 
 SIZE = (756, 1344)  # rows, columns
@@ -30,7 +31,7 @@ class Diml:
     unit = UNIT
     quantity = DEPTH
 
-    def __init__(self, root: str | Path, split: str = "test") -> None:
+    def __init__(self, root: str | Path, split: str = "test", *, zeros: str = "auto") -> None:
         """Find the frames below ROOT/DIML; none is read yet.
 
         Decoding and resizing takes some 100 ms a frame: train with `cache=FOLDER` (see `load_dataset`).
@@ -38,10 +39,15 @@ class Diml:
         Args:
             root: the folder that holds `DIML`, or that folder.
             split: "test" is the folder test; "val" the last tenth of each scene in train; "train" the others.
+            zeros: "holes" are pixels without a value; "valid" ones are a depth of 0. "auto" is what the authors'
+                code does: they are valid in the split "test", and holes where images are rotated for training.
 
         Raises:
             InputError: a folder or file is not there; the message says which and where to get it.
         """
+        if zeros not in ("auto", "holes", "valid"):
+            raise InputError(f"zeros={zeros} is not understood: use auto, holes or valid.")
+        self.holes = zeros == "holes" or (zeros == "auto" and split != "test")
         self.root = find_root(Path(root), "DIML", REMEDY)
         self.frames = self._find(check_split(split))
 
@@ -55,7 +61,7 @@ class Diml:
             stored = resize_target(stored, SIZE)
         if guide.shape[:2] != SIZE:
             guide = resize_guide(guide, SIZE)
-        millimetres = np.where(stored == 0, np.float32(np.nan), stored)
+        millimetres = np.where(stored == 0, np.float32(np.nan), stored) if self.holes else stored
         return Pair(guide, millimetres, f"{color.parents[1].name}/{_frame(color, '_c')}")
 
     def _find(self, split: Split) -> list[tuple[Path, Path]]:

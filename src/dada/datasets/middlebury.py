@@ -11,8 +11,9 @@ import numpy as np
 from dada.datasets.files import find_root, read_guide, read_target
 from dada.datasets.pair import DEPTH, Pair, Split, check_index, check_split
 from dada.errors import InputError
+from dada.sample.data_unit import MIDDLEBURY
 
-UNIT = 1122.7
+UNIT = MIDDLEBURY.deviation
 """Standard deviation of the depths, in mm (PROTOCOL P1)."""
 
 FOCAL_TIMES_BASELINE = 3740 * 160  # px mm, the same for all of 2005 and 2006 at full size

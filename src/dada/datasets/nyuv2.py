@@ -11,8 +11,9 @@ import numpy as np
 from dada.datasets.files import find_root, read_json
 from dada.datasets.pair import DEPTH, Pair, Split, check_index, check_split
 from dada.errors import InputError
+from dada.sample.data_unit import NYUV2
 
-UNIT = 1386.05
+UNIT = NYUV2.deviation
 """Standard deviation of the depths, in mm (PROTOCOL P1)."""
 
 FILE = "nyu_depth_v2_labeled.mat"

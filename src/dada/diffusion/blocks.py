@@ -8,7 +8,7 @@ With integer ratios these are the usual s x s blocks; with any other ratio the b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -17,18 +17,19 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The partition of an H x W target into the cells of an h x w source; make it with `partition`."""
+    """The partition of an H x W target into the cells of an h x w source; see `partition` and `from_starts`."""
 
     source_size: tuple[int, int]  # h, w
     target_size: tuple[int, int]  # H, W
     rows: np.ndarray  # [h + 1] first target row of each cell, then H
     cols: np.ndarray  # [w + 1] first target column of each cell, then W
 
-    @property
+    @cached_property
     def uniform(self) -> tuple[int, int] | None:
         """Block height and width where all blocks are alike (integer ratios), else None."""
-        (h, w), (H, W) = self.source_size, self.target_size
-        return (H // h, W // w) if H % h == 0 and W % w == 0 else None
+        heights, widths = np.diff(self.rows), np.diff(self.cols)
+        alike = bool((heights == heights[0]).all() and (widths == widths[0]).all())
+        return (int(heights[0]), int(widths[0])) if alike else None
 
     @property
     def area(self) -> np.ndarray:
@@ -59,6 +60,11 @@ def partition(source_size: tuple[int, int], target_size: tuple[int, int]) -> Blo
     return Blocks(tuple(source_size), tuple(target_size), rows, cols)  # type: ignore[arg-type]
 
 
+def from_starts(rows: np.ndarray, cols: np.ndarray) -> Blocks:
+    """Return the blocks whose first rows and columns are given, and last the ends; each block has some pixels."""
+    return Blocks((len(rows) - 1, len(cols) - 1), (int(rows[-1]), int(cols[-1])), rows, cols)
+
+
 def block_sum(target: Tensor, blocks: Blocks) -> Tensor:
     """Sum [..., H, W] over each block, giving [..., h, w]."""
     h, w = blocks.source_size
@@ -68,6 +74,11 @@ def block_sum(target: Tensor, blocks: Blocks) -> Tensor:
     rows, cols = _owners(blocks, target.device)
     by_row = target.new_zeros(*target.shape[:-2], h, target.shape[-1]).index_add(-2, rows, target)
     return target.new_zeros(*target.shape[:-2], h, w).index_add(-1, cols, by_row)
+
+
+def block_mean(target: Tensor, blocks: Blocks) -> Tensor:
+    """Average [..., H, W] over each block, giving [..., h, w]."""
+    return block_sum(target, blocks) / torch.from_numpy(blocks.area).to(target)
 
 
 def spread(cells: Tensor, blocks: Blocks) -> Tensor:
@@ -88,8 +99,7 @@ def down(target: Tensor, source_size: tuple[int, int], coverage: Tensor | None =
     """
     blocks = partition(tuple(source_size), tuple(target.shape[-2:]))
     if coverage is None:
-        area = torch.from_numpy(blocks.area).to(target)
-        return block_sum(target, blocks) / area
+        return block_mean(target, blocks)
     counted = coverage.expand_as(target)
     total = block_sum(torch.where(counted, target, torch.zeros_like(target)), blocks)
     return total / block_sum(counted.to(target.dtype), blocks)

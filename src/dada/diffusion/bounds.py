@@ -5,21 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .blocks import partition, spread
+from .blocks import Blocks, partition, spread
 
 ROUNDS = 64  # of finding what stays above the floor; a handful is usual
 
 
-def between(values: Tensor, means: Tensor, least: float, most: float) -> Tensor:
+def between(values: Tensor, means: Tensor, least: float, most: float, blocks: Blocks | None = None) -> Tensor:
     """Bring an image [H, W] between two values by `not_below`, with the given means [h, w].
 
     The means lie from `least` to `most`; cells whose mean is NaN are only cut off.
     """
-    values = not_below(values, means, least)
-    return -not_below(-values, -means, -most) if bool((values > most).any()) else values
+    values = not_below(values, means, least, blocks)
+    return -not_below(-values, -means, -most, blocks) if bool((values > most).any()) else values
 
 
-def not_below(values: Tensor, means: Tensor, floor: float = 0.0) -> Tensor:
+def not_below(values: Tensor, means: Tensor, floor: float = 0.0, blocks: Blocks | None = None) -> Tensor:
     """Project an image on those that are nowhere below a floor and have the given means.
 
     `shift` bends an image as far as a measurement asks for, and so below zero beside a high jump, where heights or
@@ -31,6 +31,7 @@ def not_below(values: Tensor, means: Tensor, floor: float = 0.0) -> Tensor:
         values: [H, W].
         means: [h, w], at least the floor; NaN in cells that are only to be cut off at it.
         floor: least value of the result.
+        blocks: which pixels each cell covers; `partition` of the two sizes where not given.
 
     Returns:
         [H, W] of the same dtype.
@@ -39,7 +40,8 @@ def not_below(values: Tensor, means: Tensor, floor: float = 0.0) -> Tensor:
     if not bool(below.any()):
         return values
     cells, size = (means.shape[0], means.shape[1]), (values.shape[0], values.shape[1])
-    owner = spread(torch.arange(means.numel(), device=values.device).reshape(cells), partition(cells, size))
+    numbers = torch.arange(means.numel(), device=values.device).reshape(cells)
+    owner = spread(numbers, blocks or partition(cells, size))
     touched = torch.zeros(means.numel(), dtype=torch.bool, device=values.device)
     touched[owner[below]] = True
     inside = touched[owner]  # only the pixels of these cells are looked at from here on

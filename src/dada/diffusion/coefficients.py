@@ -24,11 +24,16 @@ class Coefficients(NamedTuple):
         return self.horizontal.shape[-2], self.vertical.shape[-1]
 
 
+def at_least_float32(values: Tensor) -> Tensor:
+    """Half precision has too few digits for Eq. 1 to 3; networks give it under torch.autocast."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
 def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "euclidean") -> Coefficients:
     """Compute c(p, n) = kappa^2 / (kappa^2 + distance(p, n)) for each pair of neighbours (Eq. 2).
 
     Args:
-        features: [B, C, H, W], any number of channels.
+        features: [B, C, H, W], any number of channels; float16 and bfloat16 are computed with in float32.
         kappa: > 0, how large a difference counts as an edge, in the unit of the features; a number, or a tensor of
             one element or [B, 1, 1], which may require a gradient.
         distance: "euclidean" is Eq. 2, the squared L2 norm of the difference; "mean_absolute" is what the authors'
@@ -41,13 +46,14 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
         raise ValueError(f"features must be [B, C, H, W], got shape {tuple(features.shape)}")
     if distance not in ("euclidean", "mean_absolute"):
         raise ValueError(f'distance must be "euclidean" or "mean_absolute", got {distance!r}')
-    if not bool((torch.as_tensor(kappa) > 0).all()):
+    if not torch.compiler.is_compiling() and not _positive(kappa):
         raise ValueError(f"kappa must be positive, got {kappa}")
+    features = at_least_float32(features)
     if isinstance(kappa, Tensor) and kappa.numel() > 1:
         if kappa.shape != (features.shape[0], 1, 1):
             raise ValueError(f"kappa must have one element or be [B, 1, 1], got shape {tuple(kappa.shape)}")
         kappa = kappa[:, None]  # beside the channels
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return Coefficients(*(_along(features, dim, kappa, distance) for dim in (-2, -1)))
     # without a gradient, in bands of rows: differences of all channels of a large image at once cost more to hold than
     # to compute
@@ -56,6 +62,13 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
     vertical = [_along(features[..., i : min(i + BAND, height - 1) + 1, :], -2, kappa, distance) for i in starts]
     horizontal = [_along(features[..., i : i + BAND, :], -1, kappa, distance) for i in starts]
     return Coefficients(torch.cat(vertical, dim=-2), torch.cat(horizontal, dim=-2))
+
+
+def _positive(kappa: float | Tensor) -> bool:
+    try:
+        return bool((torch.as_tensor(kappa) > 0).all())
+    except RuntimeError:  # torch.vmap over kappa lets nobody look at values; one below 0 counts as its size
+        return True
 
 
 def _along(features: Tensor, dim: int, kappa: float | Tensor, distance: Distance) -> Tensor:

@@ -14,6 +14,9 @@ sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke): that is what decid
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .system import Array, System, divide
 
 HOPELESS = 1e4  # once r'z has risen so far above its least, rounding has the last word, and it will not come back
@@ -29,16 +32,28 @@ def conjugate_gradients(system: System, rz: Array, target: Array, limit: Array |
         limit: [N] or a number, most iterations.
     """
     xp = system.xp
-    beta, ceiling, count = 0.0 * rz, HOPELESS * rz, 0 * (rz > target)
+    alpha, beta, ceiling, count = 0.0 * rz, 0.0 * rz, HOPELESS * rz, 0 * (rz > target)
     moved = active = (rz > target) & (count < limit)
-    while xp.count_nonzero(active):
-        alpha = divide(xp, rz, system.direction(beta, active))
-        new = xp.where(active, system.step(alpha, active), rz)
-        beta, rz = xp.where(active, new / rz, beta), new
+    number, among = _among(xp, active)
+    while number:
+        alpha = among(divide(xp, rz, system.direction(beta, active)), alpha)
+        new = among(system.step(alpha, active), rz)
+        beta, rz = among(new / rz, beta), new
         ceiling = xp.fmin(ceiling, HOPELESS * rz)
         count = count + active
-        active = active & (rz > target) & (rz < ceiling) & (count < limit)
+        left = active & (rz > target) & (rz < ceiling) & (count < limit)
+        if xp.count_nonzero(left) < number:
+            active = left
+            number, among = _among(xp, active)
     if system.grids and xp.count_nonzero(moved):
         system.half_step(rz, beta, moved & (rz < ceiling))
     system.finish()
     return rz, count
+
+
+def _among(xp: Any, active: Array) -> tuple[int, Callable[[Array, Array], Array]]:
+    """The number of active images, and a choice: the new numbers of these, the old ones of the others."""
+    number = int(xp.count_nonzero(active))
+    if number == len(active):
+        return number, lambda new, old: new
+    return number, lambda new, old: xp.where(active, new, old)

@@ -14,22 +14,23 @@ and then, whatever the number of iterations was,
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from dada.operators import operator, outside
+
+from .blocks import Blocks
 from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
-from .loop import flatten, start
-from .measurement import Adjust, Measurement, read_measurement
+from .loop import flat_initial, start
+from .measurement import Adjust, Given, Measurement, measure, read_given
 from .multigrid import alike
 from .newton import FAR, NARROW, solve_ratio, solve_ratio_adjoint
-from .solution import ConvergenceWarning, Solution, summarise
+from .solution import ConvergenceWarning, Solution, misfit, why
 from .system import Array, System, divide, total
 
 TOLERANCE = 2e-4
@@ -48,13 +49,15 @@ def equilibrium(
     mask: Tensor | None = None,
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
+    blocks: Blocks | None = None,
     warn: bool = True,
     coarse: bool = True,
 ) -> Solution:
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
 
     Args:
-        source: [B, K, h, w] measurements, float32 or float64; the K channels share the coefficients.
+        source: [B, K, h, w] measurements, float32 or float64; the K channels share the coefficients. Half precision is
+            computed with in float32, also under torch.autocast.
         coefficients: of the H x W target grid, H >= h and W >= w.
         initial: [B, K, H, W] start; nearest-neighbour upsampling of the source where not given. It changes the time,
             not the result (but for regions that no coefficient ties to any measurement, which keep its mean).
@@ -65,77 +68,95 @@ def equilibrium(
         coverage: [B, K, H, W] bool, pixels over which the cells were measured.
         weight: [B, K, h, w] >= 0, how firmly each cell is kept: minimises 1/2 y'Ly + 1/2 sum w (down(y) - S)^2
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
+        blocks: which pixels each cell covers, where that is not `partition` of the two sizes: the blocks of a tile.
         warn: whether to warn of an image that did not converge; the solution says so in any case.
         coarse: whether coarser grids may precondition. Points that lie close need none, and an iteration without them
             takes a fraction of the time.
 
     Returns:
-        Solution, whose values carry gradients to source, coefficients and weight.
+        Solution, whose values carry gradients to source, coefficients and weight, and those of second order.
 
     Warns:
         ConvergenceWarning: an image did not reach the tolerance; the solution says how far it came.
     """
     if not tolerance > 0 or max_iterations < 1:
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
-    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
-    flat = flatten(coefficients, source.shape[1])
-    record = _Record(measurement, adjust, tolerance, max_iterations, coarse)
-    with torch.no_grad():
-        begin = start(initial, source, measurement).detach()
-    apply: Any = _Equilibrium.apply
-    values: Tensor = apply(measurement.source, measurement.weight, *flat, begin, record)
-    reason = [
-        f"reached tolerance {tolerance:g}"
-        if done
-        else f"stopped after {int(count)} iterations with residual {float(left):.1e}, tolerance {tolerance:g}"
-        for count, left, done in zip(*record.account, strict=True)
-    ]
-    bad = [text for text, done in zip(reason, record.account[-1], strict=True) if not done]
+    given = read_given(source, coefficients, mask, coverage, weight, blocks)
+    begin = flat_initial(initial, source.shape[:2], given)
+    how = adjust, float(tolerance), max_iterations, warn, coarse
+    found = solution_operator(*given, None if begin is None else begin.detach(), *how)
+    return Solution.of(source.shape[:2], *found, tolerance=tolerance)
+
+
+# ---- operators of torch: the solution, its gradient, and the gradient of that
+
+
+def _solve(*given: Any) -> tuple[Tensor, ...]:
+    """Return values [N, H, W]; for each image iterations, residual, converged, and the misfit's maximum and mean."""
+    *problem, initial, adjust, tolerance, limit, warn, coarse = given
+    measurement, c = measure(Given(*problem), adjust), Coefficients(*problem[1:3])
+    begin = start(initial, measurement)
+    values, *account = _in_groups(solve, c, measurement, adjust, begin, tolerance, limit, coarse)
+    count, residual, converged = account
+    bad = [text for text, done in zip(why(count, residual, converged, tolerance), converged, strict=True) if not done]
     if warn and bad:
         more = f" (and {len(bad) - 1} more images)" if len(bad) > 1 else ""
-        warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=2)
-    return summarise(values, measurement, (source.shape[0], source.shape[1]), reason, *record.account)
+        warnings.warn(f"equilibrium not reached: {bad[0]}{more}", ConvergenceWarning, stacklevel=outside())
+    return values.contiguous(), count.long(), residual.double(), converged, *misfit(values, measurement)
 
 
-@dataclass
-class _Record:
-    """What goes into a solve beside its differentiable inputs, and what comes out beside its values."""
-
-    measurement: Measurement
-    adjust: Adjust
-    tolerance: float
-    limit: int
-    coarse: bool
-    account: tuple[Tensor, ...] = ()  # [N] iterations, residual, converged
+def _like_solution(source: Tensor, vertical: Tensor, horizontal: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    kinds = torch.int64, torch.float64, torch.bool, torch.float64, torch.float64
+    values = source.new_empty(len(source), horizontal.shape[-2], vertical.shape[-1])
+    return values, *(source.new_empty(len(source), dtype=kind) for kind in kinds)
 
 
-class _Equilibrium(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, source: Tensor, weight: Tensor, *given: Any) -> Tensor:
-        *c, begin, record = given
-        how = record.measurement, record.adjust
-        values, *account = _in_groups(
-            solve, Coefficients(*c), *how, begin, record.tolerance, record.limit, record.coarse
-        )
-        record.account, ctx.record = tuple(account), record
-        ctx.save_for_backward(source, weight, *c, values)
-        return values
+def _solution_backward(given: list[Any], y: Tensor, v: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    *problem, _, adjust, tolerance, limit, _, _ = given
+    return gradient_operator(v[0], y, *problem, adjust, GRADIENT_LOOSER * tolerance, limit)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, ...]:
-        source, weight, *c, y = ctx.saved_tensors
-        record: _Record = ctx.record
-        how = record.measurement, record.adjust
-        looser = GRADIENT_LOOSER * record.tolerance
-        fields = y.detach(), v.contiguous()
-        flux, *edges = _in_groups(adjoint, Coefficients(*c), *how, *fields, looser, record.limit)
-        grad_weight = None
-        if ctx.needs_input_grad[1]:
-            soft = (weight > 0) & torch.isfinite(weight)
-            misfit = source - record.measurement.down(y)
-            grad_weight = torch.where(soft, flux * misfit / torch.where(soft, weight, 1.0), 0.0)
-        return flux, grad_weight, *edges, None, None
+
+def _gradient(*given: Any) -> tuple[Tensor, ...]:
+    """Return the derivatives of a loss by source, vertical, horizontal and weight, from v = dloss/dy at y."""
+    v, y, *problem, adjust, tolerance, limit = given
+    measurement, c = measure(Given(*problem), adjust), Coefficients(*problem[1:3])
+    flux, *edges = _in_groups(adjoint, c, measurement, adjust, y, v.contiguous(), tolerance, limit)
+    soft = (measurement.weight > 0) & torch.isfinite(measurement.weight)
+    moved = (measurement.source - measurement.down(y)) / torch.where(soft, measurement.weight, 1.0)
+    return torch.where(measurement.count > 0, flux, 0.0), *edges, torch.where(soft, flux * moved, 0.0)
+
+
+def _gradient_backward(given: list[Any], _: Tensor, cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return second_operator(*cotangents, *given[:10])
+
+
+def _second(*given: Any) -> tuple[Tensor, ...]:
+    from .second_order import gradient_of_gradient
+
+    *cotangents, v, y, source, vertical, horizontal, weight, coverage, rows, cols, adjust = given
+    problem = Given(source, vertical, horizontal, weight, coverage, rows, cols)
+    return gradient_of_gradient(cotangents, v, y, problem, measure(problem, adjust), adjust)
+
+
+_PROBLEM = (
+    "Tensor source, Tensor vertical, Tensor horizontal, Tensor? weight, Tensor? coverage, int[]? rows, int[]? cols"
+)
+solution_operator = operator(
+    f"equilibrium({_PROBLEM}, Tensor? initial, str adjust, float tolerance, int limit, bool warn, bool coarse)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _solve, _like_solution, _solution_backward, differentiable=1,
+)  # fmt: skip
+gradient_operator = operator(
+    f"equilibrium_gradient(Tensor v, Tensor y, {_PROBLEM}, str adjust, float tolerance, int limit)"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+    _gradient, (2, 3, 4, 2), _gradient_backward,
+)  # fmt: skip
+second_operator = operator(
+    "equilibrium_second_gradient("
+    f"Tensor hs, Tensor hv, Tensor hh, Tensor hw, Tensor v, Tensor y, {_PROBLEM}, str adjust)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _second, (4, 5, 6, 7, 8, 6),
+)  # fmt: skip
 
 
 # ---- N images, in the arrays of a backend
@@ -148,10 +169,8 @@ def _in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adju
         return run(c, measurement, adjust, *given)  # type: ignore[no-any-return]
     parts = []
     for images in groups:
-        edges, fields = (
-            Coefficients(*(e[images] for e in c)),
-            (v[images] if isinstance(v, Tensor) else v for v in given),
-        )
+        edges = Coefficients(*(e[images] for e in c))
+        fields = (v[images] if isinstance(v, Tensor) else v for v in given)
         parts.append(run(edges, measurement.of(images), adjust, *fields))
     order = torch.cat(groups).argsort()
     return tuple(torch.cat(part)[order] for part in zip(*parts, strict=True))
@@ -184,8 +203,9 @@ def solve(
         y += backend.per_image(centre)
         system.source = source
         system.adjust(y, system.hard)
-        residual = divide(xp, xp.maximum(rz, 0 * rz), energy) ** 0.5
-        return tuple(backend.tensor(v) for v in (y, count, residual, rz <= target))
+        within = (xp.amin(y, (1, 2)) > (0 if system.is_ratio else -xp.inf)) & (xp.amax(y, (1, 2)) < xp.inf)
+        residual = xp.where(within, divide(xp, xp.maximum(rz, 0 * rz), energy) ** 0.5, xp.inf)
+        return tuple(backend.tensor(v) for v in (y, count, residual, (rz <= target) & within))
 
 
 def _solve_from(system: System, y: Array, target: Array, limit: int, energy: Array) -> tuple[Array, Array]:
@@ -278,5 +298,5 @@ def _warn_of_adjoint(left: float, tolerance: float) -> None:
         warnings.warn(
             f"gradient of the equilibrium not reached: relative residual {left**0.5:.1e}, tolerance {tolerance:g}",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=outside(),
         )

@@ -11,10 +11,10 @@ import math
 import torch
 from torch import Tensor
 
-from .blocks import spread
-from .coefficients import Coefficients, laplacian
-from .measurement import Adjust, Measurement, extremes, read_measurement
-from .solution import Solution, summarise
+from .blocks import Blocks, spread
+from .coefficients import Coefficients, at_least_float32, laplacian
+from .measurement import Adjust, Given, Measurement, extremes, measure, read_given
+from .solution import Solution, misfit
 
 STEP_SIZE = 0.24  # lambda of Eq. 1; stable below 1/4
 STEPS = 9024  # the paper's 8000 + 1024 at test time
@@ -59,11 +59,12 @@ def iterate(  # noqa: D417
     mask: Tensor | None = None,
     coverage: Tensor | None = None,
     weight: Tensor | None = None,
+    blocks: Blocks | None = None,
 ) -> Solution:
     """Run the paper's diffusion-adjustment loop.
 
     Args:
-        source: [B, K, h, w] measurements, float32 or float64; the K channels share the coefficients.
+        source: [B, K, h, w] measurements; the K channels share the coefficients. See `equilibrium` for the types.
         coefficients: of the H x W target grid, H >= h and W >= w.
         initial: [B, K, H, W] start; nearest-neighbour upsampling of the source where not given.
         adjust: "ratio" (Eq. 3, positive values only) or "shift" (any values).
@@ -71,7 +72,7 @@ def iterate(  # noqa: D417
         grad_steps: how many of them, the last ones, are differentiable (the paper's N_grad); memory grows with it.
         step_size: lambda of Eq. 1, in (0, 1/4); divided by the largest coefficient if that is above 1.
         epsilon: added to the divisor of Eq. 3; the authors' released code uses 1e-8.
-        mask: this, coverage and weight as in `equilibrium`.
+        mask: this, coverage, weight and blocks as in `equilibrium`.
 
     Returns:
         Solution. Its residual is the largest change in the last step relative to the source's range.
@@ -80,12 +81,13 @@ def iterate(  # noqa: D417
         raise ValueError(f"need 0 <= grad_steps <= steps, got grad_steps={grad_steps}, steps={steps}")
     if not 0 < step_size < 0.25:
         raise ValueError(f"step_size must lie in (0, 1/4) for the loop to be stable (Eq. 1), got {step_size}")
-    measurement = read_measurement(source, coefficients, adjust, mask, coverage, weight)
+    given = read_given(source, coefficients, mask, coverage, weight, blocks)
+    measurement = measure(given, adjust)
+    flat = Coefficients(given.vertical, given.horizontal)
     # those of Eq. 2 are at most 1; the loop ends at the same image with smaller steps, which larger ones need
-    step_size /= max([1.0, *(extremes(edges)[1] for edges in coefficients if edges.numel())])
-    flat = flatten(coefficients, source.shape[1])
+    step_size /= max([1.0, *(extremes(edges)[1] for edges in flat if edges.numel())])
     how = measurement, adjust, step_size, epsilon
-    before = y = start(initial, source, measurement).detach()
+    before = y = start(flat_initial(initial, source.shape[:2], given), measurement).detach()
     with torch.no_grad():
         if steps == 0:
             y = adjustment(y, measurement, adjust)
@@ -99,30 +101,30 @@ def iterate(  # noqa: D417
     count = torch.full((y.shape[0],), steps)
     change = _relative_change(before.detach(), y.detach(), measurement)
     still = change < 10 * torch.finfo(y.dtype).eps
-    reason = ["stands still" if s else f"{steps} steps done" for s in still]
-    return summarise(y, measurement, (source.shape[0], source.shape[1]), reason, count, change, still)
+    return Solution.of(source.shape[:2], y, count, change, still, *misfit(y, measurement))
 
 
-def start(initial: Tensor | None, source: Tensor, measurement: Measurement) -> Tensor:
+def flat_initial(initial: Tensor | None, shape: tuple[int, ...], given: Given) -> Tensor | None:
+    """The start that a user gives for B x K images, [N, H, W]; only its shape and type are checked."""
+    if initial is None:
+        return None
+    initial, expected = at_least_float32(initial), (*shape, given.horizontal.shape[-2], given.vertical.shape[-1])
+    if initial.shape != expected or initial.dtype != given.source.dtype:
+        raise ValueError(
+            f"initial must be {expected} of {given.source.dtype}, got {tuple(initial.shape)} of {initial.dtype}"
+        )
+    return initial.flatten(0, 1)
+
+
+def start(initial: Tensor | None, measurement: Measurement) -> Tensor:
     """The image to start from, [N, H, W]; holes of a start made here hold the mean of the measured cells."""
-    H, W = measurement.blocks.target_size
     if initial is not None:
-        if initial.shape != (*source.shape[:2], H, W) or initial.dtype != source.dtype:
-            raise ValueError(
-                f"initial must be {(*source.shape[:2], H, W)} of {source.dtype}, "
-                f"got {tuple(initial.shape)} of {initial.dtype}"
-            )
         if not all(map(math.isfinite, extremes(initial))):
             raise ValueError("initial holds NaN or infinite values; fill them first")
-        return initial.reshape(-1, H, W)
+        return initial
     used = measurement.count > 0
     mean = measurement.source.sum(dim=(-2, -1)) / used.sum(dim=(-2, -1))
     return spread(torch.where(used, measurement.source, mean[:, None, None]), measurement.blocks)
-
-
-def flatten(coefficients: Coefficients, channels: int) -> Coefficients:
-    """One set of coefficients for each of the B K images."""
-    return Coefficients(*(c.repeat_interleave(channels, 0) if channels > 1 else c for c in coefficients))
 
 
 def _run(

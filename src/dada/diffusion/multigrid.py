@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .blocks import Blocks, block_sum
+from .blocks import Blocks, block_sum, from_starts
 from .measurement import Measurement
 
 OMEGA = 0.9  # damping of the smoother
@@ -101,24 +101,19 @@ def grids(blocks: Blocks, loose: bool) -> tuple[Grid, ...]:
     side = FIRST_GROUP if widest_block(blocks) >= WIDE else 2
     while max(np.diff(rows).max(), np.diff(cols).max()) > 2:
         (down, rows), (right, cols) = _group_within(rows, side), _group_within(cols, side)
-        out.append(Grid("within", _partition(rows, cols), _partition(down, right)))
+        out.append(Grid("within", from_starts(rows, cols), from_starts(down, right)))
         side = 2
     if loose:
         kind: Literal["cells", "across"] = "cells"
         down, right = rows, cols
         while True:
             h, w = len(down) - 1, len(right) - 1
-            out.append(Grid(kind, _partition(np.arange(h + 1), np.arange(w + 1)), _partition(down, right)))
+            out.append(Grid(kind, from_starts(np.arange(h + 1), np.arange(w + 1)), from_starts(down, right)))
             if max(h, w) <= 2:
                 break
             kind = "across"
             down, right = (np.append(np.arange(0, n, 2), n) for n in (h, w))
     return tuple(out)
-
-
-def _partition(rows: np.ndarray, cols: np.ndarray) -> Blocks:
-    """From first rows and columns, and the ends."""
-    return Blocks((len(rows) - 1, len(cols) - 1), (int(rows[-1]), int(cols[-1])), rows, cols)
 
 
 def _group_within(starts: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +20,8 @@ class Solution:
     """The target and how it was reached. Shapes: B samples, K channels.
 
     Attributes:
-        values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not.
+        values: [B, K, H, W]; down(values) equals the source in every hard cell, converged or not, as long as values
+            stay within the range of their type.
         iterations: [B, K] steps of the loop, or iterations of the solver.
         residual: [B, K] what is left to do. For the solver, the estimated energy norm of the error relative to that
             of the nearest-neighbour image; for the loop, the largest change in the last step relative to the range of
@@ -27,43 +29,52 @@ class Solution:
         misfit_max: [B, K] largest |down(values) - source| over measured cells.
         misfit_mean: [B, K] mean of the same.
         converged: [B, K] bool, whether the tolerance was reached.
-        reason: why it stopped, in words, for each image.
+        tolerance: of the solver; None: the loop's steps were done.
+        told: why it stopped, in words, for each image; None: as the numbers tell.
     """
 
     values: Tensor
     iterations: Tensor
     residual: Tensor
+    converged: Tensor
     misfit_max: Tensor
     misfit_mean: Tensor
-    converged: Tensor
-    reason: list[str]
+    tolerance: float | None = None
+    told: list[str] | None = None
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], values: Tensor, *numbers: Tensor, tolerance: float | None = None) -> Solution:
+        """Bring values [N, H, W] and five numbers for each of the N images to [B, K]."""
+        iterations, residual, converged, largest, mean = (number.reshape(shape) for number in numbers)
+        values = values.reshape(*shape, *values.shape[1:])
+        return cls(values, iterations, residual, converged, largest, mean, tolerance)
+
+    @property
+    def reason(self) -> list[str]:
+        """Why it stopped, in words, for each image."""
+        return self.told or why(self.iterations, self.residual, self.converged, self.tolerance)
 
 
-def summarise(
-    values: Tensor,  # [N, H, W]
-    measurement: Measurement,
-    shape: tuple[int, int],  # B, K
-    reason: list[str],
-    iterations: Tensor,
-    residual: Tensor,
-    converged: Tensor,
-) -> Solution:
-    """Measure the misfit and bring everything to [B, K]."""
-    with torch.no_grad():
-        largest, mean = _misfit(values.detach().double(), measurement)
-    return Solution(
-        values=values.reshape(*shape, *values.shape[-2:]),
-        iterations=iterations.reshape(shape),
-        residual=residual.reshape(shape),
-        misfit_max=largest.reshape(shape),
-        misfit_mean=mean.reshape(shape),
-        converged=converged.reshape(shape),
-        reason=reason,
-    )
+def why(iterations: Tensor, residual: Tensor, converged: Tensor, tolerance: float | None) -> list[str]:
+    """Why solves stopped, in words."""
+
+    def reason(count: int, left: float, done: bool) -> str:
+        if tolerance is None:
+            return "stands still" if done else f"{count} steps done"
+        if done:
+            return f"reached tolerance {tolerance:g}"
+        if left == math.inf:
+            return "values left the range of their type; rescale the source, or use float64 or shift"
+        return f"stopped after {count} iterations with residual {left:.1e}, tolerance {tolerance:g}"
+
+    return [
+        reason(*one) for one in zip(*(v.flatten().tolist() for v in (iterations, residual, converged)), strict=True)
+    ]
 
 
-def _misfit(values: Tensor, measurement: Measurement) -> tuple[Tensor, Tensor]:
+def misfit(values: Tensor, measurement: Measurement) -> tuple[Tensor, Tensor]:
     """Largest and mean |down(values) - source| over the measured cells of each image, [N]."""
     used = (measurement.count > 0).flatten(1)
-    error = (measurement.down(values) - measurement.source.detach()).abs().flatten(1) * used
-    return error.amax(dim=1), error.sum(dim=1) / used.sum(dim=1)
+    with torch.no_grad():
+        error = (measurement.down(values.detach().double()) - measurement.source.detach()).abs().flatten(1) * used
+        return error.amax(dim=1), error.sum(dim=1) / used.sum(dim=1)

@@ -152,12 +152,12 @@ class System:
         return product
 
     def step(self, alpha: Array, active: Array) -> Array:
-        """x += alpha p, r -= alpha q, z = M^-1 r; return r'z.
+        """x += alpha p, r -= alpha q, z = M^-1 r; return r'z. Images that are not active keep the alpha they had.
 
         In a hard cell r matters only up to multiples of g. Taking them out keeps r'z free of cancellation.
         """
         xp, backend, finest = self.xp, self.backend, self.levels[0]
-        self.lacking = xp.where(active, alpha, self.lacking)
+        self.lacking = alpha
         sums, squares = backend.step(self.r, self.q, finest, alpha, self.hard_inverse, active)
         rz = squares * (1 + 2 * backend.eps)  # what rounding leaves is not convergence
         if self.loose:

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from dada.models.model import Model
+from dada.sample import Method
+
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -28,7 +31,7 @@ def fingerprint(*values: Any) -> str:
 def method_fingerprint(method: Any) -> str:
     """A digest of a method: its class, its settings, its weights, and the code that they pass through."""
     inner = [getattr(method, f.name) for f in fields(method)] if is_dataclass(method) else []  # such as a model
-    return fingerprint(method, sorted(code_fingerprint(module) for module in map(_module, [method, *inner])))
+    return fingerprint(method, sorted(code_fingerprint(_module(value), _home(value)) for value in [method, *inner]))
 
 
 def _module(value: Any) -> str:
@@ -36,20 +39,28 @@ def _module(value: Any) -> str:
     return str(getattr(value if hasattr(value, "__qualname__") else type(value), "__module__", ""))
 
 
+def _home(value: Any) -> str:
+    """The package whose code counts: that of a method or a model, ours for all else, such as layers of torch."""
+    return _module(value).partition(".")[0] if isinstance(value, Model | Method) else PACKAGE
+
+
 @cache
-def code_fingerprint(module: str) -> str:
-    """A digest of a module of this package and all modules of the package that it imports; comments do not count."""
-    trees = code_of(module)
+def code_fingerprint(module: str, home: str = PACKAGE) -> str:
+    """A digest of a module of this package, or of another called `home`, and all modules of the two that it imports.
+
+    Comments do not count.
+    """
+    trees = code_of(module, home)
     return fingerprint(sorted((name, hashlib.sha256(ast.dump(tree).encode()).hexdigest()) for name, tree in trees))
 
 
-def code_of(module: str) -> list[tuple[str, ast.Module]]:
-    """The modules of this package that a module leads to, itself among them, by name."""
+def code_of(module: str, home: str = PACKAGE) -> list[tuple[str, ast.Module]]:
+    """The modules of this package, and of `home`, that a module leads to, itself among them, by name."""
     found: dict[str, ast.Module | None] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in found or not name.startswith(f"{PACKAGE}."):
+        if name in found or name.partition(".")[0] not in (PACKAGE, home) or name == home == PACKAGE:
             continue
         found[name] = tree = _parse(name)
         if tree is not None:
@@ -61,7 +72,7 @@ def _parse(module: str) -> ast.Module | None:
     """The syntax of a module; None if it is a name inside one, or not there."""
     try:
         spec = find_spec(module)
-    except ImportError:
+    except (ImportError, ValueError):  # the latter of modules that have no spec
         return None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None

@@ -11,7 +11,7 @@ from typing import Any
 from dada.errors import InputError
 from dada.evaluation.diffusion import Diffusion
 from dada.models.model import Model
-from dada.models.registry import METHODS, NETWORKS, load_model
+from dada.models.registry import METHODS, NETWORKS, foreign_methods, load_model, split_settings
 from dada.sample import Method
 
 BICUBIC = "bicubic"
@@ -37,17 +37,19 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Entry:
     """Return the method that a text names.
 
     Args:
-        text: a method ("gf"), a network with its weights ("fdkn:FILE"), DADA's weights (a file or folder), or a
-            model of `dada upsample` ("default", "none", a JSON file). Weights that know no unit but the image's own run
-            as in `dada.upsample`, as the default does; "dada:FILE" runs any by the protocol alone.
+        text: a method ("gf"), a network with its weights ("fdkn:FILE"), a method of another package (see
+            `dada.models.installed`), DADA's weights (a file or folder), or a model of `dada upsample` ("default",
+            "none", a JSON file). Weights that know no unit but the image's own run as in `dada.upsample`, as the
+            default does; "dada:FILE" runs any by the protocol alone.
         settings: such as "pixt.iterations=2000"; those of other methods are passed over.
 
     Raises:
         InputError: there is no such method, file or setting; the message says what there is.
     """
     name, _, file = text.partition(":")
-    path = Path(text)
-    named = name in METHODS + NETWORKS
+    path, _ = split_settings(text)
+    ours = name in METHODS + NETWORKS
+    named = ours or name in foreign_methods()
     try:
         method: Any = load_model(text)
     except InputError as error:
@@ -58,10 +60,10 @@ def resolve(text: str, settings: Sequence[str] = ()) -> Entry:
             f"({', '.join(f'{n}:FILE' for n in NETWORKS)}), nor a model. {error}"
         ) from None
     weights = not named and (path.suffix in WEIGHTS or path.is_dir())
-    if isinstance(method, Model) and not named and not (weights and _by_protocol(method)):
+    if isinstance(method, Model) and not ours and not _by_protocol(method):
         method = Diffusion(method)
     if weights:
-        name, label = "dada", f"dada:{path.name}"
+        name, label = "dada", f"dada:{Path(text).name}"
     elif named:
         label = f"{name}:{Path(file).name}" if file else text
     else:

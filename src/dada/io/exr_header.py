@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dada.errors import InputError
-from dada.io.size import MAX_BYTES, check_ratio, check_size
+from dada.io.size import check_expansion, check_ratio, check_size, max_bytes
 
 _TILED, _DEEP, _MULTIPART = 0x200, 0x800, 0x1000
 _DTYPES = {0: "uint32", 1: "float16", 2: "float32"}
 _SIZES = {"uint32": 4, "float16": 2, "float32": 4}
 _MAX_HEADER = 1 << 20
 _ROWS_A_CHUNK = {0: 1, 1: 1, 2: 1, 3: 16, 4: 32, 5: 16, 6: 32, 7: 32, 8: 32, 9: 256}
-_BOUNDED = range(8)  # none to B44A; DWA can pack flat areas without limit
+_BOUNDED = range(8)  # none to B44A; DWA can pack flat areas without limit, see dada.io.size
 _RATIO = 2000
+_MAX_CHUNK = 1 << 28  # bytes that are decoded at once, for which the library takes up to eight times as many
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,15 @@ def read_exr_header(path: Path) -> ExrHeader:
             # HTJ2K, for one, decodes truncated chunks without an error
             raise InputError(f"{path}: its OpenEXR compression is not read. Export it again with ZIP or PIZ.")
         pixel = sum(_SIZES[dtype] for dtype in channels.values())
-        check_size(path, height, width, 1, pixel)
+        check_size(path, height, width, len(channels), pixel)
         if max(abs(side) for side in window) > 2**30:
             raise struct.error("data window out of range")
-        chunks = math.ceil(height / _ROWS_A_CHUNK[compression])
+        rows = min(height, _ROWS_A_CHUNK[compression])
+        chunks = math.ceil(height / rows)
         if flags & _TILED:
             chunks = _tiles(attributes["tiles"], height, width, pixel)
+        elif rows * width * pixel > _MAX_CHUNK:
+            raise struct.error(f"chunks of {rows} rows of {width} pixels")
         display = attributes["displayWindow"]
     except (struct.error, KeyError, IndexError, ValueError) as error:
         if isinstance(error, InputError):
@@ -66,6 +70,7 @@ def read_exr_header(path: Path) -> ExrHeader:
     check_ratio(path, chunks * 16, size - end, 1)  # each has an entry in the table of offsets and a head of its own
     if compression in _BOUNDED:
         check_ratio(path, height * width * pixel, size - end, _RATIO)
+    check_expansion(path, height * width * pixel, size)
     return ExrHeader(height, width, channels, cropped=display != attributes["dataWindow"])
 
 
@@ -105,7 +110,7 @@ def _channels(path: Path, content: bytes) -> dict[str, str]:
 def _tiles(content: bytes, height: int, width: int, pixel: int) -> int:
     """Return the least count of tiles; the library allocates whole tiles, so their size is bounded too."""
     tile_width, tile_height, _ = struct.unpack("<IIB", content)
-    largest = min(MAX_BYTES, max(4 * height * width * pixel, 1 << 26))
+    largest = min(max_bytes(), max(4 * height * width * pixel, 1 << 26))
     if not 0 < tile_width * tile_height * pixel <= largest:
         raise struct.error(f"tiles of {tile_width} x {tile_height} pixels")
     return int(math.ceil(height / tile_height) * math.ceil(width / tile_width))

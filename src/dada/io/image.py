@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
@@ -17,7 +18,7 @@ from dada.io.jpeg import read_jpeg
 from dada.io.npy import encode_npy, encode_npz, read_npy, read_npz
 from dada.io.pfm import encode_pfm, read_pfm
 from dada.io.png import encode_png, read_png
-from dada.io.raster import Format, Georeference, ImageWarning, Raster, Role
+from dada.io.raster import PLAIN, Format, Georeference, ImageWarning, Meaning, Raster, Role
 from dada.io.tiff import encode_tiff, read_tiff
 
 
@@ -56,7 +57,7 @@ def read_image(path: str | os.PathLike[str], *, key: str | None = None, role: Ro
         values = values[..., 0]
     if values.ndim == 3 and role == "source":
         values = _single_channel(path, values)
-    return Raster(values, raster.nodata, raster.georeference, path, kind)
+    return replace(raster, values=values)
 
 
 def write_image(
@@ -65,6 +66,7 @@ def write_image(
     *,
     nodata: float | None = None,
     georeference: Georeference | None = None,
+    meaning: Meaning = PLAIN,
 ) -> None:
     """Write an image in the format of the suffix, whole or not at all; equal input gives equal bytes.
 
@@ -74,6 +76,7 @@ def write_image(
         values: (H, W) or (H, W, C), colours in the order red, green, blue.
         nodata: stored in TIFF; other formats have no place for it.
         georeference: stored in TIFF; other formats drop it with an `ImageWarning`.
+        meaning: stored in TIFF for every band; values are written as they are, neither scaled nor moved.
 
     Raises:
         InputError: the format cannot hold the values, or the file cannot be written; then nothing is left
@@ -104,7 +107,7 @@ def write_image(
         with atomic_path(path) as temporary:
             write_exr(path, temporary, values)
     elif kind == "tiff":
-        write_bytes_atomically(path, encode_tiff(path, values, nodata, georeference))
+        write_bytes_atomically(path, encode_tiff(path, values, nodata, georeference, meaning))
     else:
         encode = {"png": encode_png, "pfm": encode_pfm, "npy": encode_npy, "npz": encode_npz}[kind]
         write_bytes_atomically(path, encode(path, values))

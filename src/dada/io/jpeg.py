@@ -41,7 +41,7 @@ def read_jpeg(path: Path, role: Role) -> Raster:
     frame = _walk(path, data)
     if frame.components not in (1, 3):
         raise InputError(f"{path}: this is a CMYK JPEG ({frame.components} channels). Convert it to RGB first.")
-    check_size(path, frame.height, frame.width, frame.components, 1)
+    check_size(path, frame.height, frame.width, frame.components, frame.components)
     check_ratio(path, frame.height * frame.width, len(data), _PIXELS_A_BYTE)
     values = _decode(path, data)
     if values.shape[:2] != (frame.height, frame.width):

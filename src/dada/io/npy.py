@@ -14,7 +14,7 @@ import numpy as np
 from dada.errors import InputError
 from dada.io.quiet import one_line
 from dada.io.raster import ImageWarning, Raster
-from dada.io.size import MAX_BYTES, check_size
+from dada.io.size import check_expansion, check_size
 
 _MAX_HEADER = 10_000  # characters, numpy's own bound
 NPZ_KEY = "values"
@@ -23,7 +23,8 @@ NPZ_KEY = "values"
 def read_npy(path: Path) -> Raster:
     """Read the array of an NPY file."""
     with path.open("rb") as file:
-        values = _read_array(path, file, path.stat().st_size)
+        size = path.stat().st_size
+        values = _read_array(path, file, size, size)
     return Raster(values, None, None, path, "npy")
 
 
@@ -33,13 +34,8 @@ def read_npz(path: Path, key: str | None) -> Raster:
         with zipfile.ZipFile(path) as archive:
             members = {i.filename[:-4]: i for i in archive.infolist() if i.filename.endswith(".npy")}
             member = members[_pick(path, key, list(members))]
-            if member.file_size > MAX_BYTES + _MAX_HEADER:
-                raise InputError(
-                    f"{path}: its array {member.filename[:-4]!r} would need {member.file_size / 2**30:.1f} "
-                    f"GiB of memory; the limit is {MAX_BYTES / 2**30:.0f} GiB. Cut it into tiles."
-                )
             with archive.open(member) as file:
-                values = _read_array(path, cast(BinaryIO, file), member.file_size)
+                values = _read_array(path, cast(BinaryIO, file), member.file_size, member.compress_size)
     except InputError:
         raise
     except Exception as error:  # zipfile lets errors of many kinds through: zlib's, struct's, its own
@@ -78,7 +74,8 @@ def _pick(path: Path, key: str | None, names: list[str]) -> str:
     return names[0] if key is None else key
 
 
-def _read_array(path: Path, file: BinaryIO, size: int) -> np.ndarray:
+def _read_array(path: Path, file: BinaryIO, size: int, stored: int) -> np.ndarray:
+    """Read an array of `size` bytes with its header, of which `stored` are in the file."""
     shape, fortran, dtype, header = _read_header(path, file)
     if dtype.kind not in "buif" or dtype.itemsize > 8:
         raise InputError(f"{path}: it holds values of type {dtype}, not numbers. Save a plain numeric array.")
@@ -87,13 +84,15 @@ def _read_array(path: Path, file: BinaryIO, size: int) -> np.ndarray:
             f"{path}: it holds an array of shape {shape}; an image has shape (height, width) or (height, "
             "width, channels). Save the array in that shape."
         )
-    check_size(path, shape[0], shape[1], math.prod(shape[2:]), dtype.itemsize)
+    channels = math.prod(shape[2:])
+    check_size(path, shape[0], shape[1], channels, channels * dtype.itemsize)
     need = math.prod(shape) * dtype.itemsize
     if size - header != need:
         raise InputError(
             f"{path}: its header promises {need} bytes for shape {shape}, but {size - header} follow. The "
             "file is truncated or its header wrong: copy it again or write it anew with numpy.save."
         )
+    check_expansion(path, need, stored)
     data = file.read(need)
     if file.read(1) or len(data) != need:
         raise InputError(f"{path}: the array is truncated. Copy the file again or write it anew with numpy.save.")

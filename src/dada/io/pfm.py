@@ -30,8 +30,8 @@ def read_pfm(path: Path) -> Raster:
             )
         kind, width, height, scale = header[1], int(header[2]), int(header[3]), _scale(path, header[4])
         channels = 3 if kind == b"F" else 1
-        check_size(path, height, width, channels, 4)
         need, stored = height * width * channels * 4, path.stat().st_size - header.end()
+        check_size(path, height, width, channels, 4 * channels)
         if stored != need:
             raise InputError(
                 f"{path}: its header promises {width} x {height} pixels, {need} bytes, but {stored} follow. "

@@ -30,7 +30,8 @@ def read_png(path: Path, role: Role) -> Raster:
     width, height, bits, colour, *_ = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
     if colour not in _CHANNELS or bits not in (1, 2, 4, 8, 16):
         raise InputError(f"{path}: its PNG header is invalid. The file is damaged: export it again.")
-    check_size(path, height, width, 3 if colour == _PALETTE else _CHANNELS[colour], max(1, bits // 8))
+    decoded = 3 if colour == _PALETTE else _CHANNELS[colour]
+    check_size(path, height, width, _CHANNELS[colour], decoded * max(1, bits // 8))
     check_ratio(path, height * (width * bits * _CHANNELS[colour] // 8), len(data), _DEFLATE_RATIO)
     if b"acTL" in chunks:
         raise InputError(f"{path}: this is an animated PNG. Export the one frame to use as a plain PNG.")

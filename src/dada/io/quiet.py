@@ -8,8 +8,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from typing import IO
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import IO, Any
 
 _one_at_a_time = threading.RLock()
 
@@ -21,16 +21,23 @@ def one_line(message: object) -> str:
 
 @contextmanager
 def captured_output() -> Iterator[list[str]]:
-    """Catch file descriptor 2, where C libraries complain, and sys.stdout, where OpenEXR does, as a list.
+    """Catch what libraries complain of, as a list of lines.
 
-    The list is filled on leaving the block. Both belong to the whole process: what other threads write
-    meanwhile is caught too.
+    C libraries write to file descriptor 2, OpenEXR to sys.stdout. Exceptions in callbacks, as rasterio's that decodes
+    messages of GDAL, go to sys.unraisablehook. The list is filled on leaving the block. All of these belong to the
+    whole process: what other threads write meanwhile is caught too.
     """
     lines: list[str] = []
     printed = io.StringIO()
-    with _one_at_a_time, redirect_stdout(printed), _scratch_file() as captured:
-        if sys.stderr is not None:
-            sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    with (
+        _one_at_a_time,
+        redirect_stdout(printed),
+        redirect_stderr(printed),
+        _unraisable_to(printed),
+        _scratch_file() as captured,
+    ):
         try:
             saved = os.dup(2)
         except OSError:  # no standard error at all, as under pythonw or a daemon: nothing to keep quiet
@@ -44,6 +51,20 @@ def captured_output() -> Iterator[list[str]]:
             os.close(saved)
             captured.seek(0)
             lines += captured.read().decode(errors="replace").splitlines() + printed.getvalue().splitlines()
+
+
+@contextmanager
+def _unraisable_to(printed: io.StringIO) -> Iterator[None]:
+    """Write exceptions that nobody can catch to `printed`."""
+
+    def note(raised: Any) -> None:
+        printed.write(f"{type(raised.exc_value).__name__}: {raised.exc_value}\n")
+
+    before, sys.unraisablehook = sys.unraisablehook, note
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _scratch_file() -> IO[bytes]:

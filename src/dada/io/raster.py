@@ -30,6 +30,31 @@ class Georeference:
     transform: tuple[float, float, float, float, float, float]
 
 
+@dataclass(frozen=True)
+class Meaning:
+    """What the stored numbers of a band mean, as its file declares it (TIFF only).
+
+    Attributes:
+        scale: a stored number times this,
+        offset: plus this, is the value.
+        unit: of the value, as the file spells it, or None.
+        description: of the band, or None.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    unit: str | None = None
+    description: str | None = None
+
+    @property
+    def scaled(self) -> bool:
+        """Whether values differ from what is stored."""
+        return (self.scale, self.offset) != (1.0, 0.0)
+
+
+PLAIN = Meaning()
+
+
 @dataclass(frozen=True, eq=False)
 class Raster:
     """One image as stored: no value is scaled, rounded or cast.
@@ -41,6 +66,7 @@ class Raster:
         georeference: TIFF only, else None.
         path: the file it was read from.
         format: the format found in the file's content.
+        meaning: of the stored numbers; of the first band that was read.
     """
 
     values: np.ndarray
@@ -48,3 +74,4 @@ class Raster:
     georeference: Georeference | None
     path: Path
     format: Format
+    meaning: Meaning = PLAIN

@@ -37,7 +37,7 @@ def cast(values: np.ndarray, valid: np.ndarray, dtype: DTypeLike, *, invalid: fl
         raise InputError(f"values of shape {values.shape} and a valid mask of shape {valid.shape} do not match")
     kept = np.where(valid, values, values.dtype.type(0))
     rounded = np.rint(kept) if stored.kind in "ui" else kept
-    _check_range(rounded, valid, stored)
+    check_fits(rounded, valid, stored)
     with np.errstate(under="ignore"):
         result = rounded.astype(stored)
     if invalid is None or not holds(stored, invalid):
@@ -63,7 +63,8 @@ def _real_dtype(dtype: DTypeLike) -> Any:
     return real
 
 
-def _check_range(rounded: np.ndarray, valid: np.ndarray, dtype: Any) -> None:
+def check_fits(rounded: np.ndarray, valid: np.ndarray, dtype: Any, what: str = "the result") -> None:
+    """Raise InputError if valid values, rounded if `dtype` is an integer, are not finite or leave its range."""
     if not np.isfinite(rounded).all():
         raise InputError(
             f"{int((~np.isfinite(rounded)).sum())} pixels marked valid are NaN or infinite. Mark them invalid."
@@ -72,20 +73,22 @@ def _check_range(rounded: np.ndarray, valid: np.ndarray, dtype: Any) -> None:
         return
     low = float(rounded.min(where=valid, initial=np.inf))
     high = float(rounded.max(where=valid, initial=-np.inf))
-    if dtype.kind == "f":
-        bound = float(np.finfo(dtype).max)
-        fits = -bound <= low and high <= bound
-        span = f"-{bound:g} to {bound:g}"
-    else:
-        info = np.iinfo(dtype)
-        fits = low >= float(info.min) and high < float(info.max + 1)  # max + 1 is a power of two: exact as a float
-        span = f"{info.min} to {info.max}"
+    least, most = limits(dtype)
+    # the end of a wide integer type is rounded up as a float, to a power of two that is no longer in it
+    fits = low >= least and (high <= most if dtype.kind == "f" or float(most) == most else high < most)
+    span = f"{least:g} to {most:g}" if dtype.kind == "f" else f"{least} to {most}"
     if not fits:
         wider = "uint16" if dtype.itemsize == 1 and low >= 0 and high <= 65535 else "float32"
         raise InputError(
-            f"the result ranges from {low:g} to {high:g}, which does not fit {dtype} ({span}). Store {wider} instead, "
+            f"{what} ranges from {low:g} to {high:g}, which does not fit {dtype} ({span}). Store {wider} instead, "
             f"for example with -o out.tiff --dtype {wider}, or choose a coarser unit."
         )
+
+
+def limits(dtype: Any) -> tuple[Any, Any]:
+    """The least and the largest number of a dtype; of integers as int."""
+    info = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return (float(info.min), float(info.max)) if dtype.kind == "f" else (int(info.min), int(info.max))
 
 
 def holds(dtype: Any, value: float) -> bool:

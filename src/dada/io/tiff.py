@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -14,20 +15,20 @@ import numpy as np
 
 from dada.errors import InputError
 from dada.io.quiet import captured_output, one_line
-from dada.io.raster import Georeference, ImageWarning, Raster, Role
-from dada.io.size import check_ratio, check_size
+from dada.io.raster import PLAIN, Georeference, ImageWarning, Meaning, Raster, Role
+from dada.io.size import check_expansion, check_ratio, check_size
 
 _LOSSY = {"JPEG", "YCBCR JPEG", "WEBP", "JXL"}
 # pixels that a stored byte can hold at most, by compression; 8 without, as GDAL unpacks single bits
 _RATIOS = {None: 8, "PACKBITS": 128 * 8, "DEFLATE": 1032 * 8, "LZW": 4096 * 8}
+_MAX_BLOCK = 1 << 26
 _WRITABLE = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64")
 
 
 def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
-    """Read all bands, or the band numbered `key` (from 1), with georeference and nodata of the file.
+    """Read all bands, or the band numbered `key` (from 1), with georeference, nodata and meaning of the file.
 
-    Declared scale and offset of a band are not applied; a guide loses its alpha band, and a mask beside the
-    values is not read; each gives a warning.
+    Values come as stored. A guide loses its alpha band, and a mask beside the values is not read; each gives a warning.
     """
     notes: list[str] = []  # warned of once the output is no longer captured
     with _gdal(path), _open(path) as dataset:
@@ -39,13 +40,10 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
         dtype = np.dtype(dataset.dtypes[0])
         if dtype.kind not in "uif":
             raise InputError(f"{path}: it holds values of type {dtype}, not real numbers. Export it as float32.")
-        check_size(path, dataset.height, dataset.width, dataset.count, dtype.itemsize)
-        ratio = _RATIOS.get(dataset.tags(ns="IMAGE_STRUCTURE").get("COMPRESSION"))
-        if ratio is not None:
-            need = dataset.height * dataset.width * dataset.count * dtype.itemsize
-            check_ratio(path, need, path.stat().st_size, ratio)
+        _check_memory(path, dataset, dtype)
         bands = _bands(path, dataset, role, key, notes)
         notes += _what_is_not_read(dataset, bands)
+        meaning = _meaning(path, dataset, bands[0], role)
         values = np.empty((dataset.height, dataset.width, len(bands)), dtype)
         for at, band in enumerate(bands):
             values[..., at] = dataset.read(band)
@@ -53,10 +51,16 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
         georeference, nodata = _georeference(dataset), dataset.nodatavals[bands[0] - 1]
     for note in notes:
         warnings.warn(f"{path}: {note}", ImageWarning, stacklevel=2)
-    return Raster(values, nodata, georeference, path, "tiff")
+    return Raster(values, nodata, georeference, path, "tiff", meaning)
 
 
-def encode_tiff(path: Path, values: np.ndarray, nodata: float | None, georeference: Georeference | None) -> bytes:
+def encode_tiff(
+    path: Path,
+    values: np.ndarray,
+    nodata: float | None,
+    georeference: Georeference | None,
+    meaning: Meaning = PLAIN,
+) -> bytes:
     """Encode (H, W) or (H, W, C) of any real dtype GDAL knows, deflated."""
     if values.dtype.name not in _WRITABLE:
         raise InputError(
@@ -86,7 +90,34 @@ def encode_tiff(path: Path, values: np.ndarray, nodata: float | None, georeferen
             with memory.open(driver="GTiff", **profile) as dataset:
                 for band in range(count):
                     dataset.write(values if values.ndim == 2 else values[..., band], band + 1)
+                _write_meaning(dataset, meaning)
             return bytes(memory.getbuffer())
+
+
+def _check_memory(path: Path, dataset: Any, dtype: np.dtype) -> None:
+    """Refuse what would take too much memory: the image, a single one of its blocks, or its colours."""
+    height, width, count, stored = dataset.height, dataset.width, dataset.count, path.stat().st_size
+    structure = dataset.tags(ns="IMAGE_STRUCTURE")
+    pixel = dtype.itemsize * (3 if _has_palette(dataset) else count)
+    check_size(path, height, width, count, pixel)
+    need = height * width * count * dtype.itemsize
+    ratio = _RATIOS.get(structure.get("COMPRESSION"))
+    if ratio is not None:
+        check_ratio(path, need, stored, ratio)
+    check_expansion(path, height * width * pixel, stored)
+    rows, columns = dataset.block_shapes[0]
+    block = rows * columns * dtype.itemsize * (count if structure.get("INTERLEAVE") == "PIXEL" else 1)
+    if block > max(4 * need, _MAX_BLOCK):  # GDAL decodes whole blocks
+        raise InputError(
+            f"{path}: its header states blocks of {columns} x {rows} pixels for an image of {width} x {height}. The "
+            "file is damaged: export it again."
+        )
+
+
+def _has_palette(dataset: Any) -> bool:
+    from rasterio.enums import ColorInterp
+
+    return bool(dataset.count == 1 and dataset.colorinterp[0] == ColorInterp.palette)
 
 
 @contextmanager
@@ -156,10 +187,13 @@ def _bands(path: Path, dataset: Any, role: Role, key: str | None, notes: list[st
 def _what_is_not_read(dataset: Any, bands: list[int]) -> Iterator[str]:
     from rasterio.enums import MaskFlags
 
-    pairs = list(zip(dataset.scales, dataset.offsets, strict=True))
-    scale, offset = next((pairs[band - 1] for band in bands if pairs[band - 1] != (1.0, 0.0)), (1.0, 0.0))
-    if (scale, offset) != (1.0, 0.0):
-        yield f"its scale {scale:g} and offset {offset:g} are not applied: the values are taken as stored"
+    if len({(dataset.scales[band - 1], dataset.offsets[band - 1]) for band in bands}) > 1:
+        yield "the scales and offsets of its bands differ, and are not applied: the values are taken as stored"
+    if dataset.transform.is_identity and (dataset.gcps[0] or dataset.rpcs):
+        yield (
+            "its place on the ground is given by control points or coefficients (GCP, RPC), which are not applied: it "
+            "is taken as an image without a place; gdalwarp applies them"
+        )
     if missing := _missing_blocks(dataset, bands[0]):
         yield (
             f"{missing} of its blocks were never written and read as nodata or 0: it is a sparse TIFF, or "
@@ -178,9 +212,7 @@ def _missing_blocks(dataset: Any, band: int) -> int:
 
 
 def _resolve_palette(path: Path, dataset: Any, role: Role, values: np.ndarray) -> np.ndarray:
-    from rasterio.enums import ColorInterp
-
-    if dataset.count > 1 or dataset.colorinterp[0] != ColorInterp.palette:
+    if not _has_palette(dataset):
         return values
     reversed_grey = dataset.tags(ns="IMAGE_STRUCTURE").get("MINISWHITE") == "YES"
     if role == "source":
@@ -191,11 +223,12 @@ def _resolve_palette(path: Path, dataset: Any, role: Role, values: np.ndarray) -
             "not the values. Export the measurements themselves."
         )
     colours = dataset.colormap(1)
-    table = np.zeros((max(*colours, np.iinfo(values.dtype).max) + 1, 3), np.uint8)
+    channels = 1 if reversed_grey else 3
+    table = np.zeros((max(*colours, np.iinfo(values.dtype).max) + 1, channels), np.uint8)
     for index, colour in colours.items():
-        table[index] = colour[:3]
+        table[index] = colour[:channels]
     resolved: np.ndarray = table[values[..., 0]]
-    return resolved[..., :1] if reversed_grey else resolved
+    return resolved
 
 
 def _georeference(dataset: Any) -> Georeference | None:
@@ -203,6 +236,26 @@ def _georeference(dataset: Any) -> Georeference | None:
         return None
     a, b, c, d, e, f = (float(number) for number in tuple(dataset.transform)[:6])
     return Georeference(dataset.crs.to_wkt() if dataset.crs else None, (a, b, c, d, e, f))
+
+
+def _meaning(path: Path, dataset: Any, band: int, role: Role) -> Meaning:
+    scale, offset = float(dataset.scales[band - 1]), float(dataset.offsets[band - 1])
+    if role == "source" and (not scale or not math.isfinite(scale) or not math.isfinite(offset)):
+        raise InputError(
+            f"{path}: it declares the scale {scale:g} and the offset {offset:g}, which give no value. Set the true "
+            "ones, or 1 and 0, with gdal_edit.py -scale and -offset."
+        )
+    return Meaning(scale, offset, dataset.units[band - 1] or None, dataset.descriptions[band - 1] or None)
+
+
+def _write_meaning(dataset: Any, meaning: Meaning) -> None:
+    count = dataset.count
+    if meaning.scaled:
+        dataset.scales, dataset.offsets = (meaning.scale,) * count, (meaning.offset,) * count
+    if meaning.unit:
+        dataset.units = (meaning.unit,) * count
+    if meaning.description:
+        dataset.descriptions = (meaning.description,) * count
 
 
 def _fits(value: float, dtype: np.dtype) -> bool:

@@ -131,6 +131,20 @@ def fill_network(network: nn.Module, state: State, path: Path) -> None:
     network.load_state_dict(state)
 
 
+def check_sizes(settings: Mapping[str, Any], state: State, path: Path) -> None:
+    """Refuse settings that would make a network far larger than its file, before it is made.
+
+    Raises:
+        InputError: a whole number in them exceeds how many numbers the file holds.
+    """
+    stored = sum(tensor.numel() for tensor in state.values())
+    for name, value in settings.items():
+        if isinstance(value, int) and value > max(stored, 1):
+            raise InputError(
+                f"weights {path}: its settings state {name} {value}, but the file holds {stored} numbers. Get it anew."
+            )
+
+
 def shape_of(state: State, key: str, path: Path) -> torch.Size:
     """Shape of a tensor that tells the size of a network, which must have two dimensions or more.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -30,8 +31,11 @@ class DadaConfig:
         edges: let the network also change each coefficient directly, beside what the features say.
         direct: compare the guide and the bicubic source themselves too, each with a learned weight, so that training
             starts from what works without learning; the features add to that, and `edges` can take away.
-        source: unit of the source channel: "dataset" is that of the sample (the paper), "own" is the
-            deviation of the source itself: then the unit of the data does not matter.
+        source: unit of the source channel: "dataset" is that of the sample (the paper), which should be that of the
+            training data; "own" is the deviation of the source itself: then the unit of the data does not matter.
+        unit: of "dataset", the standard deviation of the training data in mm; 0 where it is not known. Training notes
+            it. A source of a stated physical unit is divided by it.
+        mean: of the training data in mm, which DADA does not use; 0 where it is not known.
         rounds: solutions; from the second on, the coefficients also depend on the last result (dynamic guidance).
         feedback: how a round uses the last result: "coefficients" adds it to the features of Eq. 2 with a learned
             weight for each round; "refinement" does that too, and has the refinement network look at the result and
@@ -52,6 +56,8 @@ class DadaConfig:
     edges: bool = False
     direct: bool = False
     source: Literal["dataset", "own"] = "dataset"
+    unit: float = 0.0
+    mean: float = 0.0
     rounds: int = 1
     feedback: Literal["coefficients", "refinement"] = "coefficients"
     adjust: TrainedAdjust = "ratio"
@@ -65,6 +71,9 @@ class DadaConfig:
             if get_origin(kind) is Literal:
                 if value not in get_args(kind):
                     raise InputError(f"{name} {value!r} is unknown. Use one of: {', '.join(get_args(kind))}.")
+            elif name in ("unit", "mean"):
+                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                    raise InputError(f"{name} must be a length in mm, or 0 where it is not known; got {value!r}.")
             elif kind in (int, float) and not (isinstance(value, int | kind) and value is not True and value > 0):
                 raise InputError(f"{name} must be a positive {'whole ' * (kind is int)}number, got {value!r}.")
             elif kind in (bool, str) and not isinstance(value, kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,11 @@ from dada.features import build
 from dada.features.standardising import standardise
 from dada.models.config import DadaConfig, Solver
 from dada.models.learned_guidance import LearnedGuidance
-from dada.models.model import Round, TrainedAdjust
+from dada.models.model import LIFT, Round, TrainedAdjust
 from dada.models.refinement import RefinementNetwork
-from dada.sample import Sample
+from dada.sample import DataUnit, Sample
+from dada.sample.data_unit import parse_data_unit
 
-LIFT = 0.1  # units by which values near zero are lifted before ratios are taken, as in the released code
 EPSILON = 1e-8  # added to the divisor of Eq. 3 in the loop, as in the released code
 RESULT_WEIGHT = 1.0  # of the last result in deviations of the source, at the start of training
 DIRECT_WEIGHTS = (0.5, 0.5, 8.0)  # of guide, source and result compared directly: about those of `Dynamic`
@@ -88,6 +89,31 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         """What it was trained with."""
         return self.config.adjust
 
+    @property
+    def data_unit(self) -> DataUnit | None:
+        """That of the training data, which samples should have; None: the network measures each source by itself."""
+        return DataUnit(self.config.mean, self.config.unit) if self.config.source == "dataset" else None
+
+    def carry(self, unit: DataUnit) -> None:
+        """Note the unit of the training data, to be stored with the weights."""
+        self.config = replace(self.config, unit=unit.deviation, mean=unit.mean)
+
+    def accept(self, **settings: str) -> None:
+        """Take settings that stand beside the file, as in "FILE?unit=middlebury".
+
+        Args:
+            settings: "unit" of the training data, see `dada.sample.data_unit.parse_data_unit`.
+
+        Raises:
+            InputError: there is no such setting, or it cannot be.
+        """
+        for name, text in settings.items():
+            if name != "unit":
+                raise InputError(f"DADA has no setting {name!r} beside its weights. There is unit.")
+            if self.data_unit is None:
+                raise InputError("unit was given, but these weights take any unit. Leave it out.")
+            self.carry(parse_data_unit(text))
+
     def forward(
         self, sample: Sample, *, solver: Solver | None = None, n_pre: int | None = None, n_grad: int = 0
     ) -> Tensor:
@@ -101,8 +127,7 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         """
         solver = solver or self.config.solver
         steps = n_grad + (max(self.config.steps - n_grad, 0) if n_pre is None else n_pre)
-        unit = sample.deviation() if self.config.source == "own" else torch.ones_like(sample.source[:, :, :1, :1])
-        unit = torch.where(unit > 0, unit, 1.0).to(sample.source)
+        unit = self._unit(sample)
         guidance, result, before = LearnedGuidance(self, sample, unit), sample.initial, None
         for number in range(self.rounds):
             c = guidance.coefficients(before)
@@ -113,16 +138,14 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
     def prepare(self, sample: Sample) -> LearnedGuidance:
         """Run the extractor; see `dada.models.model.Model`.
 
-        Data may come in any unit here: the deviation of the source stands for that of a data set.
-
         Args:
-            sample: the problems; a guide of a single band serves a network for RGB too.
+            sample: the problems, in the unit of the training data where `data_unit` asks for that; a guide of a single
+                band serves a network for RGB too.
 
         Raises:
             InputError: the guide has another number of bands than the network.
         """
-        unit = sample.deviation()
-        return LearnedGuidance(self, sample, torch.where(unit > 0, unit, 1.0).to(sample.initial))
+        return LearnedGuidance(self, sample, self._unit(sample))
 
     def coefficients(self, sample: Sample) -> Coefficients:
         """Return those of the first round, of the H x W target grid; see `prepare`."""
@@ -169,6 +192,11 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         where = {name: hub[name] for name in ("revision", "cache_dir", "force_download", "local_files_only", "token")}
         return cls.load(hf_hub_download(model_id, "model.safetensors", **where))  # which holds the config too
 
+    def _unit(self, sample: Sample) -> Tensor:
+        """What the source channel is measured in, [B, 1, 1, 1]."""
+        unit = sample.deviation() if self.config.source == "own" else torch.ones_like(sample.source[:, :, :1, :1])
+        return torch.where(unit > 0, unit, 1.0).to(sample.source)
+
     def _bands(self, guide: Tensor) -> Tensor:
         given, wanted = guide.shape[1], self.config.bands
         if given not in (1, wanted):
@@ -188,7 +216,8 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
             parts = [(sample[i], unit[i], Coefficients(*(edges[i] for edges in c)), start[i]) for i in rows]
             return torch.cat([self._solve(*part, solver, steps, n_grad) for part in parts])
         adjust: Adjust = "ratio" if all(ratio) else "shift"
-        lift = _lift(sample.source, unit) if adjust == "ratio" else 0.0
+        released = solver == "iterate" and self.config.source == "dataset"
+        lift = _lift(sample.source, unit, released) if adjust == "ratio" else 0.0
         c = Coefficients(*(edges.to(sample.source.dtype) for edges in c))
         source, initial, mask = sample.source + lift, start + lift, sample.source_mask
 
@@ -214,9 +243,15 @@ def _positive(sample: Sample) -> list[bool]:
     return ((sample.source > 0) | ~sample.source_mask).flatten(1).all(1).tolist()
 
 
-def _lift(source: Tensor, unit: Tensor) -> Tensor:
-    """What is added to each image before ratios are taken, [B, 1, 1, 1]: nothing, or LIFT units if some cell is below.
+def _lift(source: Tensor, unit: Tensor, over_batch: bool) -> Tensor:
+    """What is added before ratios are taken, [B, 1, 1, 1]: nothing, or LIFT units for images with a cell below that.
 
     As in the released code, that includes cells without a measurement, which hold 0.
+
+    Args:
+        source: [B, 1, h, w].
+        unit: [B, 1, 1, 1].
+        over_batch: lift all images if one has such a cell, as the released loop does.
     """
-    return torch.where(source.amin(dim=(-2, -1), keepdim=True) <= LIFT * unit, LIFT * unit, 0.0)
+    low = source.amin(dim=(-2, -1), keepdim=True) <= LIFT * unit
+    return torch.where(low.any() if over_batch else low, LIFT * unit, 0.0)

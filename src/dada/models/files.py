@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dada.errors import InputError
 from dada.io.atomic import write_bytes_atomically
-from dada.io.weights import State, fill_network, read_safetensors, read_torch, write_weights
+from dada.io.weights import State, check_sizes, fill_network, read_safetensors, read_torch, write_weights
 from dada.models.config import PAPER, DadaConfig
 from dada.models.dada import DADA
 
@@ -113,10 +113,12 @@ def _load_ours(path: Path, config: Path | None) -> DADA:
         raise InputError(f"model {path}: holds weights, but not the config of a DADA. Put its {CONFIG} beside it.")
     try:
         settings = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"model {path}: its config is not JSON.") from None
     named = {_current_name(name): tensor for name, tensor in tensors.items()}
-    return _filled(read_config(settings, f"model {path}"), named, path)
+    stated = read_config(settings, f"model {path}")
+    check_sizes({name: getattr(stated, name) for name in ("features", "bands", "rounds")}, named, path)
+    return _filled(stated, named, path)
 
 
 def _current_name(tensor: str) -> str:

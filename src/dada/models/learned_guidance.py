@@ -31,7 +31,7 @@ class LearnedGuidance:
             unit: [B, 1, 1, 1], what the source channel is measured in.
         """
         self.network, self.sample, self.unit = network, sample, unit
-        self.mean = sample.initial.mean(dim=(-2, -1), keepdim=True)
+        self.mean = sample.mean_initial()
         self.initial = self.centred(sample.initial)
         self.features = network.features(sample.guide, self.initial)
         count = self.features.shape[1] - 2 * network.config.edges
@@ -49,7 +49,7 @@ class LearnedGuidance:
         result, logarithms = self.centred(before.result), self.logarithms
         log_weight = self.network.log_result_weights[before.number]
         if self.network.refinement is not None:
-            pull = measurement_pull(before.coefficients, result, self.sample.source_mask)
+            pull = measurement_pull(before.coefficients, result, self.sample.source_mask, self.sample.blocks)
             change = self.network.refinement(self._prepared, result, self.initial, pull, before.number)
             logarithms = change[:, :2] + logarithms if self.network.config.edges else change[:, :2]
             log_weight = log_weight + _bounded(change[:, 2])

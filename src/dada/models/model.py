@@ -8,9 +8,11 @@ from typing import Literal, Protocol, runtime_checkable
 from torch import Tensor
 
 from dada.diffusion import Coefficients
-from dada.sample import Sample
+from dada.sample import DataUnit, Sample
 
 TrainedAdjust = Literal["ratio", "shift", "auto"]
+
+LIFT = 0.1  # units by which values near zero are lifted before ratios are taken, as in the released code
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,12 @@ class Model(Protocol):
     def prepare(self, sample: Sample) -> Guidance:
         """Compute, once for each problem, what all rounds share."""
         ...
+
+
+def data_unit_of(model: object) -> DataUnit | None:
+    """The unit of a data set in which a model or method needs its source; None: any unit will do.
+
+    A model states it as the attribute `data_unit`. Parts that are not known are 0.
+    """
+    unit: DataUnit | None = getattr(model, "data_unit", None)
+    return unit

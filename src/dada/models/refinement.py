@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad, pixel_shuffle, pixel_unshuffle
 
-from dada.diffusion import Coefficients, down, partition
-from dada.diffusion.blocks import block_sum, spread
+from dada.diffusion import Blocks, Coefficients, partition
+from dada.diffusion.blocks import block_mean, block_sum, spread
 from dada.diffusion.coefficients import laplacian
 from dada.features.light import Decoder, Residual, keep_variance
 
@@ -111,7 +111,7 @@ class Context(nn.Module):
         return interpolate(self.out(self.decoder(levels)), scale_factor=2.0, mode="nearest")[..., :height, :width]
 
 
-def measurement_pull(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
+def measurement_pull(c: Coefficients, result: Tensor, mask: Tensor, blocks: Blocks | None = None) -> Tensor:
     """How hard each measurement pulls at a result, [B, PULL, H, W]; 0 in cells without one.
 
     At the equilibrium what flows into a cell is what the adjustment takes away there: nothing where the edges are in
@@ -121,15 +121,15 @@ def measurement_pull(c: Coefficients, result: Tensor, mask: Tensor) -> Tensor:
         c: the coefficients whose equilibrium it is.
         result: [B, 1, H, W] in deviations of the source.
         mask: [B, 1, h, w] bool, valid cells.
+        blocks: which pixels each cell covers; `partition` of the two sizes where not given.
 
     Returns:
         By how much each pixel lies above the mean of its cell, and by how much the cell's pull would bend an image
         without edges (of a cell s pixels wide: s^2 / 8 of the pull on a pixel); large ones by their logarithm.
     """
-    cells, size = (mask.shape[-2], mask.shape[-1]), (result.shape[-2], result.shape[-1])
-    blocks = partition(cells, size)
+    blocks = blocks or partition((mask.shape[-2], mask.shape[-1]), (result.shape[-2], result.shape[-1]))
     pull = torch.where(mask, -block_sum(laplacian(result[:, 0], c)[:, None], blocks) / 8, 0)
-    above = torch.where(spread(mask, blocks), result - spread(down(result, cells), blocks), 0)
+    above = torch.where(spread(mask, blocks), result - spread(block_mean(result, blocks), blocks), 0)
     return (torch.cat([above, spread(pull, blocks)], dim=1) / SMALL).asinh()
 
 

@@ -6,14 +6,20 @@ Imports are written out, each in its place: a method is imported when it is firs
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from dada.errors import InputError
+from dada.models.installed import installed_methods, load_installed
 from dada.models.learning_free import Dynamic, LearningFree
 from dada.models.model import Model
 from dada.models.settings import EXAMPLE, read_settings
 from dada.sample import Method
+
+MODELS = ("default", "learned", "dynamic", "none")
+"""Models that come with the package."""
 
 METHODS = ("bicubic", "bicubic-torch", "gf", "sd", "pixt", "lgr-free", "dada-free", "jbu", "fgs", "gf-opencv")
 """Methods that learn nothing from other images."""
@@ -29,7 +35,9 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
         name: "default", which is "learned" where that fits and else "dynamic" (see `dada.models.default`); "learned",
             the network that comes with the package; "dynamic" or "none", which need no weights; a file or folder of
             weights of DADA; a JSON file of settings of a model without weights; or another method of the bench with
-            its weights, as "msg:FILE".
+            its weights, as "msg:FILE", also of another package (see `dada.models.installed`). What a file of weights
+            does not tell follows after a question mark, as in "best_model.pth?unit=middlebury" (see `DADA.accept`) or
+            "lgr:FILE?solver=equilibrium".
 
     Raises:
         InputError: there is no such model, or the file is not one; the message says what there is.
@@ -50,15 +58,31 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
             return learned()
     if path.suffix == ".json" and not path.is_dir():
         return read_settings(path)
-    if chosen.partition(":")[0] in METHODS + NETWORKS:
+    owner = chosen.partition(":")[0]
+    if owner in METHODS + NETWORKS:
         return load_method(chosen)
-    if path.exists():
+    if owner in (foreign := foreign_methods()):
+        return load_installed(foreign[owner], chosen[len(owner) + 1 :])
+    if split_settings(chosen)[0].exists():
         return load_method(f"dada:{chosen}")
+    if path.suffix or len(path.parts) > 1:
+        raise InputError(f"model {chosen}: there is no such file or folder. Check the path to the weights.")
     raise InputError(
         f"model {chosen!r} is unknown. Use one of: default, learned, dynamic and none (which need no weights), a file "
         f"or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method ({', '.join(METHODS)}, "
-        f"{', '.join(f'{n}:FILE' for n in NETWORKS)})."
+        f"{', '.join(f'{n}:FILE' for n in NETWORKS)}){_others(foreign)}."
     )
+
+
+def foreign_methods() -> dict[str, EntryPoint]:
+    """Methods of other packages by name; a name of ours stays ours."""
+    return {n: point for n, point in installed_methods().items() if n not in MODELS + METHODS + NETWORKS}
+
+
+def _others(foreign: Iterable[str]) -> str:
+    """Names of methods of other packages, for a message."""
+    names = ", ".join(sorted(foreign))
+    return f", or one of another package ({names})" if names else ""
 
 
 def load_method(text: str) -> Method:
@@ -72,16 +96,36 @@ def load_method(text: str) -> Method:
         method: Method = _method_class(name)()
         return method
     if name in NETWORKS and file:
-        if not Path(file).exists():
-            raise InputError(f"method {text!r}: there is no file {file}.")
-        network: Method = network_class(name).load(file)
-        return network
+        path, settings = split_settings(file)
+        if not path.exists():
+            raise InputError(f"method {text!r}: there is no file {path}.")
+        network: Any = network_class(name).load(path)
+        if settings:
+            network.accept(**settings)
+        found: Method = network
+        return found
     if name in NETWORKS:
         raise InputError(f"method {name!r} needs weights: write {name}:FILE.")
     raise InputError(
         f"method {text!r} is unknown. Use one of {', '.join(METHODS)}, or a network with its weights: "
         f"{', '.join(f'{n}:FILE' for n in NETWORKS)}."
     )
+
+
+def split_settings(text: str) -> tuple[Path, dict[str, str]]:
+    """A file of weights and what is said of it after a question mark; a file whose name holds one is that file.
+
+    Raises:
+        InputError: a setting is not of the form NAME=VALUE.
+    """
+    file, _, query = text.partition("?")
+    if not query or Path(text).exists():
+        return Path(text), {}
+    parts = [part.partition("=") for part in query.split("&")]
+    for name, equals, value in parts:
+        if not (name.isidentifier() and equals and value):
+            raise InputError(f"model {text!r}: write settings as FILE?NAME=VALUE, such as best_model.pth?unit=nyuv2.")
+    return Path(file), {name: value for name, _, value in parts}
 
 
 def network_class(name: str) -> Any:

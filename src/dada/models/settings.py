@@ -26,10 +26,10 @@ def read_settings(path: Path) -> LearningFree | Dynamic:
         settings = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"model {path}: cannot be read ({error.strerror}). Name a JSON file of settings.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"model {path}: is not JSON. Write settings such as {EXAMPLE}.") from None
     kind = settings.pop("model", "none") if isinstance(settings, dict) else "none"
-    if kind not in SETTINGS:
+    if not isinstance(kind, str) or kind not in SETTINGS:
         raise InputError(f"model {path}: model must be none or dynamic, got {kind!r}.")
     if not isinstance(settings, dict) or not settings.keys() <= set(SETTINGS[kind]):
         raise InputError(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from dada.errors import InputError
 from dada.evaluation.bench import Report
 from dada.evaluation.methods import Entry, resolve
+from dada.evaluation.metrics import BATCH
 from dada.evaluation.tables import Table, number
+from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import bench
 from dada.reproduce.study import Study
@@ -19,10 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FACTOR = 8
+BATCH_MEANS = f"Batch means, the paper's rule: over the pixels of {BATCH} crops at a time, then over these batches."
+THEIRS = "The paper's numbers are of its own test images and full trainings."
 Printed = Mapping[str, Mapping[str, float]]
 
 
-def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR) -> tuple[Report, dict[str, str]]:
+def variants(
+    study: Study, trainings: Mapping[str, TrainConfig], factor: int = FACTOR, test: TestSet | None = None
+) -> tuple[Report, dict[str, str]]:
     """Train and measure variants; the second result gives the reasons of those that failed."""
     entries: list[Entry] = [resolve("bicubic")]
     reasons: dict[str, str] = {}
@@ -31,36 +38,38 @@ def variants(study: Study, trainings: Mapping[str, TrainConfig], factor: int = F
             entries.append(load_trained(study, config, label))
         except InputError as error:
             reasons[label] = str(error)
-    return compared(study, entries, factor), reasons
+    return compared(study, entries, factor, test), reasons
 
 
-def compared(study: Study, entries: list[Entry], factor: int = FACTOR) -> Report:
-    """Measure networks on the crops of the first data set."""
-    return bench(study, entries, study.first().open(), [factor], study.effort.probes)
+def compared(study: Study, entries: list[Entry], factor: int = FACTOR, test: TestSet | None = None) -> Report:
+    """Measure networks on the crops of a data set, the first one if none is given."""
+    return bench(study, entries, (test or study.first()).open(), [factor], study.effort.probes)
 
 
 def beside(report: Report, printed: Printed, reasons: Mapping[str, str], note: str) -> Table:
-    """MSE, MAE and the shares of bicubic's, with what the paper prints for the same variant."""
-    factor = report.factors[0]
+    """MSE and MAE by both averaging rules and shares of bicubic's, with what the paper prints for the same variant."""
+    factor, unit = report.factors[0], report.unit
     rows = []
-    for entry in report.entries:
-        label = entry.label
+    for label in (*(entry.label for entry in report.entries), *reasons):
         theirs = printed.get(label)
-        rows.append([label, *_cells(report, label), f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
-    for label in reasons:
-        theirs = printed.get(label)
-        rows.append([label, "not run", "-", f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"])
+        quoted = f"{theirs['mse']:g} / {theirs['mae']:g}" if theirs else "-"
+        rows.append([label, *(["not run", "-", "-"] if label in reasons else _cells(report, label)), quoted])
     title = f"{report.dataset}, {report.protocol.describe(report.count)}: x{factor}"
-    unit = report.unit
-    columns = ["variant", f"MSE {unit}² / MAE {unit}", "share of bicubic's MSE / MAE", "paper: MSE cm² / MAE cm"]
-    return Table(title, columns, rows, f"{note} The paper's numbers are of its own test images and full trainings.")
+    columns = [
+        "variant", f"MSE {unit}² / MAE {unit}, batch means", "the same, all pixels alike",
+        "share of bicubic's MSE / MAE", "paper: MSE cm² / MAE cm",
+    ]  # fmt: skip
+    return Table(title, columns, rows, " ".join([note, BATCH_MEANS, *([THEIRS] if printed else [])]))
 
 
 def _cells(report: Report, label: str) -> list[str]:
-    mine, plain = report.scores(label, report.factors[0]), report.scores("bicubic", report.factors[0])
-    if mine is None or plain is None:
-        return ["failed", "-"]
+    factor = report.factors[0]
+    batches, mine = report.scores(label, factor, "batches"), report.scores(label, factor)
+    plain = report.scores("bicubic", factor)
+    if batches is None or mine is None or plain is None:
+        return ["failed", "-", "-"]
     return [
+        f"{number(batches.mse)} / {number(batches.mae)}",
         f"{number(mine.mse)} / {number(mine.mae)}",
         f"{number(mine.mse / plain.mse)} / {number(mine.mae / plain.mae)}",
     ]
@@ -93,10 +102,16 @@ def spread(report: Report) -> str:
     return f"Least: {low} ({shares[low]:.2f} of bicubic's MSE); most: {high} ({shares[high]:.2f})."
 
 
-def about_ablation(study: Study, extractor: str | None = None) -> str:
+def unrolled(study: Study, base: TrainConfig, **changes: Any) -> TrainConfig:
+    """The training through the loop, with the numbers of steps of the effort where they are not given."""
+    steps = {"pre_steps": study.effort.pre, "grad_steps": study.effort.grad}
+    return replace(base, scheme="unrolled", **(steps | changes))
+
+
+def about_ablation(study: Study, extractor: str | None = None, data: str = "Middlebury") -> str:
     """A description of the trainings, for the pages; an empty `extractor` where it is what varies."""
     effort = study.effort
     name = effort.extractor if extractor is None else extractor
     more = f", {effort.train_batch} a step" + (f", extractor {name}" if name else "")
     note = ": differences of a few percent mean nothing"
-    return about(study, "Middlebury", f"{effort.ablation_steps} steps", more=more, note=note)
+    return about(study, data, f"{effort.ablation_steps} steps", more=more, note=note)

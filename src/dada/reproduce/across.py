@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dada.errors import InputError
@@ -9,6 +10,7 @@ from dada.evaluation.bench import Report
 from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.paper import paper, paper_set
 from dada.evaluation.tables import Table, number
+from dada.reproduce.ablation import BATCH_MEANS, THEIRS
 from dada.reproduce.findings import Findings
 from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
@@ -74,17 +76,22 @@ def _table(report: Report) -> Table:
     printed = paper()["across"].get(data, {}).get(str(factor), {}) if data else {}
     rows = []
     for entry in report.entries:
-        scores, theirs = report.scores(entry.label, factor), printed.get(entry.name)
-        ours = [number(v) for v in (scores.mse, scores.mae, scores.consistency_mse)] if scores else ["failed", "-", "-"]
-        quoted = " / ".join(f"{theirs[k]:g}" for k in ("mse", "mae", "consistency_mse")) if theirs else "-"
-        rows.append([entry.label, *ours, quoted])
-    unit = report.unit
+        found = [report.scores(entry.label, factor, rule) for rule in ("batches", "pixels")]
+        theirs = printed.get(entry.name)
+        rows.append([entry.label, *(_triple(vars(s)) if s else "failed" for s in found), _triple(theirs)])
     caption = (
         "Consistency: mean squared difference between the result averaged down and the source (the paper's MSE with a "
-        "double dagger). The paper's numbers are of its own trainings and test images."
+        f"double dagger). {BATCH_MEANS} {THEIRS}"
     )
-    columns = ["method", f"MSE {unit}²", f"MAE {unit}", f"consistency {unit}²", "paper: MSE / MAE / consistency"]
+    what = f"MSE {report.unit}² / MAE {report.unit} / consistency {report.unit}²"
+    columns = ["method", f"{what}, batch means", "the same, all pixels alike", "paper: MSE / MAE / consistency"]
     return Table(f"{report.dataset}, {report.protocol.describe(report.count)}: x{factor}", columns, rows, caption)
+
+
+def _triple(values: Mapping[str, float] | None) -> str:
+    """MSE, MAE and consistency; a dash where there are none."""
+    names = ("mse", "mae", "consistency_mse")
+    return " / ".join(number(values[name]) for name in names) if values else "-"
 
 
 def _figure(reports: list[Report]) -> Figure:

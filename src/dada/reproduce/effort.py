@@ -24,6 +24,8 @@ class Effort:
         factors: of the tables.
         network_factors: at which networks are trained and tested.
         across_factors: of the table across data sets.
+        figure_factors: of the error maps.
+        qualitative_factors: of the pages with every method's results.
         networks: those compared.
         pixt_iterations: of PixTransform, which trains a network for each image.
         train_steps: of a brief training; 0: the paper's own trainings.
@@ -35,9 +37,12 @@ class Effort:
         extractors: those compared.
         backbone: the extractor that ImageNet weights are asked for.
         seeds: number of trainings.
-        loop_steps: numbers of steps at test time.
-        grad_steps: numbers of steps with gradient (N_grad).
-        pre_steps: numbers of steps without gradient (N_pre) in training.
+        loop_steps: numbers of steps at test time that are compared.
+        test_steps: number of steps at test time of an experiment that does not vary it.
+        grad_steps: numbers of steps with gradient that are compared.
+        pre_steps: largest numbers of steps without gradient that are compared.
+        grad: steps with gradient (N_grad) of unrolled trainings that do not vary it.
+        pre: largest number of steps without gradient (N_pre) of unrolled trainings that do not vary it.
         memory_crop: side of the images whose memory is measured.
         memory_batch: how many of them at once.
         repeats: of measurements of time and memory; the best or the median counts.
@@ -51,6 +56,8 @@ class Effort:
     factors: tuple[int, ...] = (4, 8, 16, 32)
     network_factors: tuple[int, ...] = (4, 8, 16, 32)
     across_factors: tuple[int, ...] = (8, 32)
+    figure_factors: tuple[int, ...] = (16, 32)
+    qualitative_factors: tuple[int, ...] = (4, 8, 16, 32)
     networks: tuple[str, ...] = PAPER_NETWORKS
     pixt_iterations: int = 32768
     train_steps: int = 0
@@ -63,8 +70,11 @@ class Effort:
     backbone: str = "unet-resnet50"
     seeds: int = 5
     loop_steps: tuple[int, ...] = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8000, 9024, 16000, 32000)
+    test_steps: int = 9024
     grad_steps: tuple[int, ...] = (32, 64, 128, 256, 512, 1024)
     pre_steps: tuple[int, ...] = (0, 500, 1000, 2000, 4000, 8000, 16000)
+    grad: int = 1024
+    pre: int = 8000
     memory_crop: int = 256
     memory_batch: int = 8
     repeats: int = 5
@@ -95,6 +105,8 @@ SMALL = Effort(
     loop_steps=(32, 128, 512, 2048, 9024, 32000),
     grad_steps=(2, 8, 32, 128),
     pre_steps=(0, 32, 256, 2000),
+    grad=32,
+    pre=2000,
     memory_crop=128,
     memory_batch=2,
     repeats=3,

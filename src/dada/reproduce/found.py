@@ -22,6 +22,7 @@ class TestSet:
         split: of it.
         about: a description for the page.
         train: KIND:PATH of its training part, "" if there is none.
+        own: whether it is the paper's own test split.
     """
 
     title: str
@@ -29,6 +30,7 @@ class TestSet:
     split: str
     about: str
     train: str = ""
+    own: bool = False
 
     def open(self) -> Dataset:
         """Open it; images are read when asked for."""
@@ -83,7 +85,7 @@ def find(folder: Path | None, painted: int) -> tuple[list[TestSet], list[Absent]
     for title, (kind, remedy, replacement) in SETS.items():
         text = f"{kind}:{folder}"
         if folder is not None and _opens(lambda text=text: load_dataset(text, "test")):  # type: ignore[misc]
-            sets.append(TestSet(title, text, "test", "the paper's own test images", text))
+            sets.append(TestSet(title, text, "test", "the paper's own test images", text, own=True))
             continue
         absent.append(Absent(title, remedy.replace("ROOT", str(folder or "DATA"))))
         if folder is not None and replacement is not None and (found := _replace(title, folder, replacement)):

@@ -16,9 +16,9 @@ from dada.reproduce.findings import Findings, Row
 from dada.reproduce.found import TRAIN_SEED
 from dada.reproduce.plots import lines, plain_ticks, sheet
 from dada.reproduce.study import Study, single_thread
-from dada.reproduce.trainings import with_network
+from dada.reproduce.trainings import paper_training, with_network
 from dada.sample import Sample
-from dada.training.config import DataConfig, TrainConfig
+from dada.training.config import DataConfig, NetworkSettings, TrainConfig
 
 NAMES = ("DADA, implicit", "DADA, unrolled", "LGR")
 
@@ -65,8 +65,17 @@ def memory(study: Study) -> Findings:
     return Findings(
         summary, f"none; painted scenes of {side} x {side}, a batch of {study.effort.memory_batch}", rows, figure,
         "Memory of one training step and of one call for a batch, against the factor.", tables,
-        {"extractor": study.effort.extractor, "N_grad of the unrolled loop": _grad_steps(study)},
+        {"networks": _described(study), "N_grad of the unrolled loop": _grad_steps(study)},
     )  # fmt: skip
+
+
+def _described(study: Study) -> str:
+    networks = {name: _network(study, name, study.effort.factors[0]) for name in (NAMES[0], NAMES[-1])}
+    return "; ".join(f"{name.partition(',')[0]}: {_settings(found)}" for name, found in networks.items())
+
+
+def _settings(network: NetworkSettings) -> str:
+    return ", ".join(f"{key} {value}" for key, value in network.items() if key != "pretrained")
 
 
 def training_memory(study: Study, config: TrainConfig) -> float:
@@ -117,11 +126,9 @@ def _grad_steps(study: Study) -> int:
 
 def _config(study: Study, name: str, factor: int) -> TrainConfig:
     effort = study.effort
-    lgr = name == "LGR"
-    network = {"features": effort.extractor} if lgr else {"extractor": effort.extractor}
     return TrainConfig(
-        method="lgr" if lgr else "dada",
-        network=network,  # type: ignore[arg-type]
+        method="lgr" if name == "LGR" else "dada",
+        network=_network(study, name, factor),
         scheme="unrolled" if name.endswith("unrolled") else "implicit",
         pre_steps=0,
         grad_steps=_grad_steps(study),
@@ -131,3 +138,11 @@ def _config(study: Study, name: str, factor: int) -> TrainConfig:
         data=_painted(),
         interpolation="torch",
     )
+
+
+def _network(study: Study, name: str, factor: int) -> NetworkSettings:
+    """That of the paper, or a light one in brief settings."""
+    method = "lgr" if name == "LGR" else "dada"
+    if not study.effort.brief:
+        return dict(paper_training(method, "Middlebury", factor).network)
+    return {"features" if name == "LGR" else "extractor": study.effort.extractor}

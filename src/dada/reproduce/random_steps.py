@@ -7,7 +7,7 @@ from dataclasses import replace
 from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.tables import Table, number
 from dada.models.dada import DADA
-from dada.reproduce.ablation import FACTOR, about_ablation, compared, share
+from dada.reproduce.ablation import FACTOR, about_ablation, beside, compared, share, unrolled
 from dada.reproduce.findings import Findings
 from dada.reproduce.plots import lines, sheet
 from dada.reproduce.reports import all_rows, described
@@ -19,9 +19,7 @@ from dada.reproduce.trainings import load_trained, training
 def random_steps(study: Study) -> Findings:
     """Error against the steps at test time, after both trainings."""
     test, effort = study.first(), study.effort
-    pre, grad = min(8000, max(effort.pre_steps)), min(1024, effort.grad_steps[len(effort.grad_steps) // 2])
-    base = training(study, "dada", FACTOR, test.title, ablation=True)
-    drawn = replace(base, scheme="unrolled", pre_steps=pre, grad_steps=grad)
+    drawn = unrolled(study, training(study, "dada", FACTOR, test.title, ablation=True))
     fixed = replace(drawn, constant_steps=True)
     entries = [resolve("bicubic")]
     names = ("N_pre random", "N_pre constant")
@@ -52,6 +50,7 @@ def random_steps(study: Study) -> Findings:
     ]
     return Findings(
         summary, described([report]), all_rows([report]), figure,
-        "Error against the steps of the loop at test time; dashed: the equilibrium.", [table],
-        {"training": about_ablation(study), "N_pre": f"{pre}, or drawn from 0 to {pre}", "N_grad": grad},
+        "Error against the steps of the loop at test time; dashed: the equilibrium.",
+        [table, beside(report, {}, {}, "Errors after each number of steps.")],
+        {"training": about_ablation(study), "N_pre": f"{effort.pre}, or random up to that", "N_grad": effort.grad},
     )  # fmt: skip

@@ -29,6 +29,14 @@ def learning_free_methods(study: Study) -> list[Entry]:
     return resolve_all(LEARNING_FREE, [f"pixt.iterations={few}"] if few != PIXT_ITERATIONS else [])
 
 
+def about_pixtransform(study: Study) -> list[str]:
+    """A sentence where PixTransform does not get all its iterations."""
+    few = study.effort.pixt_iterations
+    if few >= PIXT_ITERATIONS:
+        return []
+    return [f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations to save time: ignore its errors."]
+
+
 def bench(
     study: Study, entries: Sequence[Entry], dataset: Dataset, factors: Sequence[int], crops: int | None,
     draw: Draw | None = None,

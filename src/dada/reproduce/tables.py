@@ -16,6 +16,7 @@ from dada.reproduce.findings import Findings
 from dada.reproduce.plots import finish, lines, plain_ticks, sheet
 from dada.reproduce.reports import (
     PIXT_ITERATIONS,
+    about_pixtransform,
     all_rows,
     described,
     drawable,
@@ -39,13 +40,8 @@ def learning_free(study: Study) -> Findings:
     """Table 2."""
     reports = [learning_free_report(study, test, study.effort.crops) for test in study.sets()]
     files = _write(study, reports)
-    summary = [_least(report, "dada-free") for report in reports]
-    few = study.effort.pixt_iterations
-    if few < PIXT_ITERATIONS:
-        summary.append(
-            f"PixTransform was given {few} of its {PIXT_ITERATIONS} iterations to save time: ignore its row."
-        )
-    settings = {"PixTransform": f"{few} iterations (the paper: {PIXT_ITERATIONS})"}
+    summary = [*(_least(report, "dada-free") for report in reports), *about_pixtransform(study)]
+    settings = {"PixTransform": f"{study.effort.pixt_iterations} iterations (the paper: {PIXT_ITERATIONS})"}
     return Findings(
         summary, described(reports), all_rows(reports), *_drawn(reports[0]),
         [table for report in reports for table in main_tables(report)], settings, files,

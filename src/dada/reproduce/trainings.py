@@ -23,6 +23,7 @@ STEPS_AN_EPOCH = {"Middlebury": 10, "NYUv2": 107, "DIML": 180}
 EPOCHS = {"Middlebury": 2500, "NYUv2": 250, "DIML": 150}
 DADA_EPOCHS = {"Middlebury": 4500, "NYUv2": 550, "DIML": 300}
 DECAY_EPOCHS = {"Middlebury": 100, "NYUv2": 10, "DIML": 6}
+VALIDATION_EPOCHS = {"Middlebury": 10, "NYUv2": 4, "DIML": 2}  # between two validations, by the released code's readme
 
 
 def paper_training(method: str, data: str, factor: int) -> TrainConfig:
@@ -32,7 +33,7 @@ def paper_training(method: str, data: str, factor: int) -> TrainConfig:
     source = f"{KINDS[data]}:."
     network: dict[str, Any] = {"factor": factor} if method in ("msg", "pmba") else {}
     if method == "lgr":
-        network = {"features": "unet-resnet50", "pretrained": True}
+        network = {"features": "unet-resnet50", "pretrained": True, "centre": "dataset"}
     if ours:
         network = {
             "extractor": "unet-resnet50", "features": 64, "pretrained": True, "upsample": True,
@@ -46,12 +47,12 @@ def paper_training(method: str, data: str, factor: int) -> TrainConfig:
         crop=((64 if factor == 4 else 128) if method == "pmba" else 256,),
         steps=epochs[data] * STEPS_AN_EPOCH[data],
         learning_rate=1e-3 if ours else RATES.get(method, 1e-4),
-        weight_decay=1e-5 if ours else 0.0,
-        clip=0.01 if ours else 0.0,
+        weight_decay=1e-5 if method in ("dada", "lgr") else 0.0,
+        clip=0.01 if method in ("dada", "lgr") else 0.0,
         schedule=ScheduleConfig(every=DECAY_EPOCHS[data] * STEPS_AN_EPOCH[data]),
         loss=LossConfig(scale=10.0 if ours else 1.0),
-        data=(DataConfig(dataset=source),),
-        validation=ValidationConfig(data=(source,), crops=32),
+        data=(DataConfig(dataset=source, augmentation="paper"),),
+        validation=ValidationConfig(data=(source,), crops=0, every=VALIDATION_EPOCHS[data] * STEPS_AN_EPOCH[data]),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dada.evaluation.paper import paper
 from dada.evaluation.tables import Table
-from dada.reproduce.ablation import FACTOR, about_ablation, beside, share, variants
+from dada.reproduce.ablation import FACTOR, about_ablation, beside, share, unrolled, variants
 from dada.reproduce.findings import Findings
 from dada.reproduce.memory import training_memory
 from dada.reproduce.plots import asymptote, lines, sheet
@@ -15,17 +15,14 @@ from dada.reproduce.study import Study
 from dada.reproduce.trainings import training
 
 IMPLICIT = "implicit"
-PRE, GRAD = 8000, 1024  # the paper's
 
 
 def with_gradient(study: Study) -> Findings:
     """Figure 6a: error and memory against N_grad; the implicit gradient as its limit."""
     test, counts = study.first(), study.effort.grad_steps
     base = training(study, "dada", FACTOR, test.title, ablation=True)
-    pre = min(PRE, max(study.effort.pre_steps))
-    trainings = {
-        f"N_grad = {n}": replace(base, scheme="unrolled", grad_steps=n, pre_steps=pre) for n in counts
-    } | {IMPLICIT: replace(base, scheme="implicit")}  # fmt: skip
+    trainings = {f"N_grad = {n}": unrolled(study, base, grad_steps=n) for n in counts}
+    trainings |= {IMPLICIT: replace(base, scheme="implicit")}
     report, reasons = variants(study, trainings)
     memory = {name: training_memory(study, config) for name, config in trainings.items()}
     shares = [share(report, f"N_grad = {n}") for n in counts]
@@ -52,7 +49,7 @@ def with_gradient(study: Study) -> Findings:
         summary, described([report]), [*all_rows([report]), *({"variant": n, "bytes": m} for n, m in memory.items())],
         figure, "Error after training with N_grad steps of the loop, and memory of a step; dashed: implicit gradient.",
         [beside(report, {}, reasons, "The paper shows its errors as a curve, without numbers."), table],
-        {"training": about_ablation(study), "largest N_pre": pre},
+        {"training": about_ablation(study), "largest N_pre": study.effort.pre},
     )  # fmt: skip
 
 
@@ -60,10 +57,8 @@ def without_gradient(study: Study) -> Findings:
     """Figure 6b: the largest N_pre."""
     test, counts = study.first(), study.effort.pre_steps
     base = training(study, "dada", FACTOR, test.title, ablation=True)
-    grad = min(GRAD, study.effort.grad_steps[len(study.effort.grad_steps) // 2])
-    trainings = {
-        f"N_pre = {n}": replace(base, scheme="unrolled", grad_steps=grad, pre_steps=n) for n in counts
-    } | {IMPLICIT: replace(base, scheme="implicit")}  # fmt: skip
+    trainings = {f"N_pre = {n}": unrolled(study, base, pre_steps=n) for n in counts}
+    trainings |= {IMPLICIT: replace(base, scheme="implicit")}
     report, reasons = variants(study, trainings)
     figure, (axes,) = sheet(1, 1, (5.4, 3.6))
     shares = [share(report, f"N_pre = {n}") for n in counts]
@@ -81,5 +76,5 @@ def without_gradient(study: Study) -> Findings:
         summary, described([report]), all_rows([report]), figure,
         "Error after training with up to N_pre steps of the loop before those with gradient; dashed: implicit.",
         [beside(report, {}, reasons, "The paper shows its errors as a curve, without numbers.")],
-        {"training": about_ablation(study), "N_grad": grad},
+        {"training": about_ablation(study), "N_grad": study.effort.grad},
     )  # fmt: skip

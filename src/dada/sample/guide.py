@@ -58,7 +58,7 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         [C, H, W] float32, and the values that became 0 and 1.
 
     Raises:
-        InputError: no finite pixel.
+        InputError: no finite pixel, or a range that float32 cannot hold.
     """
     values = _float32(bands).to(device)
     bad = _without_value(values, bands)
@@ -68,10 +68,10 @@ def unit_range(bands: Bands, device: torch.device, warn: Warn) -> tuple[Tensor, 
         warn(
             f"{int(bad.sum())} guide pixels have no value (NaN, infinite or nodata) and take that of the nearest pixel"
         )
-        values = _fill_nearest(values, bad)
-    low, high = _range(values, bands)
+        values = fill_nearest(values, bad)
+    low, high = value_range(values, bands)
     if low or str(bands.dtype) not in EIGHT_BITS:
-        values.sub_(low).div_(high - low or 1.0).clamp_(0, 1)
+        values.sub_(low).div_(_span(low, high)).clamp_(0, 1)
     else:  # all of them are between 0 and 255
         values.div_(high)
     if _uniform(values[:, ::STRIDE, ::STRIDE]) and _uniform(values):
@@ -124,7 +124,7 @@ def _is_float(bands: Bands) -> bool:
     return bands.dtype.is_floating_point if isinstance(bands, Tensor) else bands.dtype.kind == "f"
 
 
-def _range(values: Tensor, bands: Bands) -> tuple[float, float]:
+def value_range(values: Tensor, bands: Bands) -> tuple[float, float]:
     """The values of `bands`, as float32 in `values`, that become 0 and 1."""
     name = str(bands.dtype).removeprefix("torch.")
     if name == "uint8":
@@ -140,7 +140,18 @@ def _range(values: Tensor, bands: Bands) -> tuple[float, float]:
     return (low, high) if high > low else (least, most)
 
 
-def _fill_nearest(values: Tensor, bad: Tensor) -> Tensor:
+def _span(low: float, high: float) -> float:
+    """The difference, as float32 can hold it and divide by it."""
+    limits = torch.finfo(torch.float32)
+    if high - low > limits.max:
+        raise InputError(
+            f"the guide ranges from {low:g} to {high:g}, a span that float32 cannot hold. If such values mark missing "
+            "pixels, declare them as nodata or store NaN instead; if not, scale the guide, for example to 0..1."
+        )
+    return max(high - low, limits.tiny)
+
+
+def fill_nearest(values: Tensor, bad: Tensor) -> Tensor:
     """Give each bad pixel the bands of the nearest good one."""
     import cv2
 

@@ -9,10 +9,36 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from dada.diffusion import partition
+from dada.diffusion import Blocks, partition
 from dada.diffusion.blocks import block_sum
 from dada.sample.interpolation import Interpolation, initialise
 from dada.sample.sampling import MEAN, Sampling
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a tile takes from the image that it is cut from, so that it is computed as the image would be.
+
+    Attributes:
+        low: least valid value of the source.
+        high: its largest value.
+        mean: of its valid cells.
+        deviation: of the same; 0 where they are constant.
+        mean_initial: of the interpolated source.
+        factors: target rows for a source row, and columns for a column.
+    """
+
+    low: float
+    high: float
+    mean: float
+    deviation: float
+    mean_initial: float
+    factors: tuple[float, float]
+
+    def scaled(self, offset: float, unit: float) -> Whole:
+        """The same for values (v - offset) / unit."""
+        moved = {n: (getattr(self, n) - offset) / unit for n in ("low", "high", "mean", "mean_initial")}
+        return replace(self, deviation=self.deviation / unit, **moved)
 
 
 @dataclass(frozen=True)
@@ -29,6 +55,8 @@ class Sample:
         unit: what 1.0 stands for, in millimetres (or in the unit of data that are not lengths).
         names: what each of the B problems is called.
         sampling: how the source was made.
+        whole: of the image that this is a tile of, if it is one.
+        blocks: which pixels each cell covers; `partition` of the two sizes where not given.
     """
 
     guide: Tensor
@@ -40,6 +68,8 @@ class Sample:
     unit: float = 1.0
     names: tuple[str, ...] = ()
     sampling: Sampling = MEAN
+    whole: Whole | None = None
+    blocks: Blocks | None = None
 
     def __len__(self) -> int:
         return self.guide.shape[0]
@@ -52,16 +82,19 @@ class Sample:
     @property
     def factor(self) -> float:
         """Target rows for a source row."""
-        return self.guide.shape[-2] / self.source.shape[-2]
+        return self.whole.factors[0] if self.whole else self.guide.shape[-2] / self.source.shape[-2]
+
+    def mean_initial(self) -> Tensor:
+        """Mean of the interpolated source, [B, 1, 1, 1]."""
+        if self.whole:
+            return self.initial.new_full((len(self), 1, 1, 1), self.whole.mean_initial)
+        return self.initial.mean(dim=(-2, -1), keepdim=True)
 
     def deviation(self) -> Tensor:
         """Standard deviation of the valid source cells, [B, 1, 1, 1]; 0 where they are constant."""
-        known = self.source_mask.double()
-        count = known.sum(dim=(1, 2, 3), keepdim=True).clamp(min=1)
-        mean = (self.source * known).sum(dim=(1, 2, 3), keepdim=True) / count
-        spread = (self.source - mean).square() * known
-        deviation = (spread.sum(dim=(1, 2, 3), keepdim=True) / count).sqrt()
-        return torch.where(deviation > 1e-6 * mean.abs(), deviation, 0.0)  # less is rounding
+        if self.whole:
+            return torch.full((len(self), 1, 1, 1), self.whole.deviation, dtype=torch.float64)
+        return deviation(self.source, self.source_mask)
 
     def to(self, device: torch.device | str) -> Sample:
         """The same on another device."""
@@ -83,6 +116,16 @@ class Sample:
         tensors = [f.name for f in fields(first) if isinstance(getattr(first, f.name), Tensor)]
         joined: dict[str, Any] = {name: torch.cat([getattr(s, name) for s in samples]) for name in tensors}
         return replace(first, **joined, names=tuple(n for s in samples for n in s.names))
+
+
+def deviation(source: Tensor, mask: Tensor) -> Tensor:
+    """Standard deviation of the valid cells of each [1, h, w], [B, 1, 1, 1] in float64; 0 where they are constant."""
+    known = mask.double()
+    count = known.sum(dim=(1, 2, 3), keepdim=True).clamp(min=1)
+    mean = (source * known).sum(dim=(1, 2, 3), keepdim=True) / count
+    spread = (source - mean).square() * known
+    found = (spread.sum(dim=(1, 2, 3), keepdim=True) / count).sqrt()
+    return torch.where(found > 1e-6 * mean.abs(), found, 0.0)  # less is rounding
 
 
 @runtime_checkable

@@ -113,6 +113,14 @@ class Sampling:
         small = interpolate(images, size=cells, mode="bicubic", antialias=True)
         return small.reshape(*target.shape[:-2], *cells)
 
+    def placed(self, source: Tensor, known: Tensor, image: Tensor) -> Tensor:
+        """An image [..., H, W] with the known points [..., h, w] of a source in their places."""
+        cells, size = (source.shape[-2], source.shape[-1]), (image.shape[-2], image.shape[-1])
+        rows, cols = (torch.from_numpy(at) for at in self.places(cells, size))
+        fine = image.clone()
+        fine[..., rows[:, None], cols] = torch.where(known, source, fine[..., rows[:, None], cols])
+        return fine
+
     def whole(self, valid: Tensor, cells: tuple[int, int]) -> Tensor:
         """[..., h, w] bool: where a point, or every pixel that a resized cell depends on, is valid [..., H, W]."""
         if self.kind == "point":
@@ -131,9 +139,9 @@ class Sampling:
     def promise(self) -> str:
         """What the misfit of a result is, as the beginning of a sentence."""
         words = {
-            "mean": "averaged back down it",
-            "point": "at the pixels that were sampled it",
-            "bicubic": "resized back down (bicubic, antialiased) it",
+            "mean": "averaged back down",
+            "point": "at the pixels that were sampled",
+            "bicubic": "resized back down (bicubic, antialiased)",
         }
         return words[self.kind]
 
@@ -198,7 +206,7 @@ def smoothed(
     converged = torch.stack([part.converged for part in parts]).all(dim=0)
     worst = [min(parts, key=lambda part: bool(part.converged.flatten()[i])) for i in range(len(first.reason))]
     reason = [part.reason[i] for i, part in enumerate(worst)]
-    return replace(first, values=values, iterations=spent, converged=converged, reason=reason)
+    return replace(first, values=values, iterations=spent, converged=converged, told=reason)
 
 
 def _back_projected(sampling: Sampling, solve: Solve, source: Tensor, used: Tensor, start: Tensor) -> Solution:
@@ -239,7 +247,7 @@ def _back_projected(sampling: Sampling, solve: Solve, source: Tensor, used: Tens
         misfit_max=wrong.amax(dim=over),
         misfit_mean=wrong.sum(dim=over) / used.sum(dim=over),
         converged=found.converged & done,
-        reason=reason,
+        told=reason,
     )
 
 

@@ -8,6 +8,9 @@ y up, z into the room.
 Each shape has four methods: the intersection with a ray (`hit`), its `normal` there, the distance of a shadow ray
 from its silhouette (`gap`: negative inside, so that a penumbra needs no sampling of the lamp) and the corners of
 its bounding box (`corners`: a shape is cast only within its projection).
+
+Two more scenes are drawn flat: `facade`, a street front with its temperatures, and `town`, seen from the air with its
+heights.
 """
 
 from __future__ import annotations

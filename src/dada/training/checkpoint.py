@@ -27,7 +27,7 @@ class Progress:
 
     Attributes:
         step: steps done. Data, learning rate and random numbers follow from it.
-        best: lowest validation score so far; see `validation.score`.
+        best: lowest validation score so far; see `Validation.score`.
         seconds: spent in all runs together.
         scores: newest validation, share of bicubic's error by "DATASET xFACTOR mse|mae".
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,8 +25,9 @@ class DataConfig:
     """Which part of it."""
     exclude: tuple[str, ...] = ()
     """Names of scenes to leave out, all views of them."""
-    augment: Literal["none", "paper", "strong"] = "paper"
-    """Augmentation of crops: the paper's flips and rotations, or also light, colours, noise and blur of the guide."""
+    augmentation: Literal["none", "rigid", "strong", "paper"] = "rigid"
+    """Augmentation of crops. rigid: flips and rotations. strong: also light, colours, noise and blur of the guide.
+    paper: crops, epochs and validation as in the paper's released code; docs/training.md tells how rigid differs."""
     zoom: tuple[float, float] = (1.0, 1.0)
     """Scale each crop by a random number between these two."""
     smooth: bool = False
@@ -57,6 +58,18 @@ class DataConfig:
         low, high = self.power
         if not -8 <= low <= high <= 8:
             raise InputError(f"power of {self.dataset} is {low} to {high}: use two rising numbers from -8 to 8.")
+        if self.augmentation == "paper":
+            self._check_published()
+
+    def _check_published(self) -> None:
+        """Refuse what the released code does not do."""
+        kept = ("dataset", "split", "exclude", "augmentation")
+        changed = [f.name for f in fields(self) if f.name not in kept and getattr(self, f.name) != f.default]
+        if changed:
+            raise InputError(
+                f'{self.dataset}: augmentation "paper" draws crops as the released code does, without '
+                f'{", ".join(changed)}. Leave that out, or use augmentation "rigid".'
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +129,7 @@ class ValidationConfig:
     sampling: tuple[str, ...] = ("mean",)
     """How sources are made; each is measured on its own."""
     crops: int = 16
-    """Number of crops from each data set, spread over its scenes."""
+    """Number of crops from each data set, spread over its scenes; 0 for the whole split."""
     size: int = 256
     """Height and width of a crop."""
     every: int = 1000
@@ -125,7 +138,7 @@ class ValidationConfig:
     """Bicubic upsampling of the crops. P1's takes seconds for a crop with many edges, at every start."""
 
     def __post_init__(self) -> None:
-        _at_least(self.crops, 1, "validation.crops")
+        _at_least(self.crops, 0, "validation.crops")
         _at_least(self.every, 1, "validation.every")
 
 
@@ -167,11 +180,13 @@ class TrainConfig:
     scheme: Literal["implicit", "unrolled"] = "implicit"
     """Gradients of DADA: through the equilibrium, or through the last steps of the paper's loop."""
     pre_steps: int = 8000
-    """Largest number of steps without gradient; the number is drawn for each batch (unrolled: the paper's N_pre)."""
+    """Steps without gradient: for each batch a number from 0 to one less is drawn (unrolled: the paper's N_pre)."""
     constant_steps: bool = False
     """Always run all pre_steps, instead of a random number."""
     grad_steps: int = 1024
     """Number of steps with gradient (unrolled: the paper's N_grad)."""
+    initial: Literal["bicubic", "constant"] = "bicubic"
+    """Image that DADA's unrolled loop starts from; the features always use the bicubic one."""
 
     steps: int = 45_000
     """Total number of optimiser steps."""
@@ -201,7 +216,38 @@ class TrainConfig:
             raise InputError(f"learning_rate is {self.learning_rate}: it must be a positive number.")
         if not 0 <= self.average < 1:
             raise InputError(f"average is {self.average}: it must be 0 or a number below 1 such as 0.999.")
+        if self.initial == "constant" and (self.method, self.scheme) != ("dada", "unrolled"):
+            raise InputError(
+                'initial "constant" is where the loop of DADA starts: use it with method "dada" and scheme "unrolled".'
+            )
         self._check_factors()
+        self._check_sampling()
+        if self.published:
+            self._check_published()
+
+    @property
+    def published(self) -> bool:
+        """Whether samples are drawn and validated as in the paper's released code."""
+        return any(entry.augmentation == "paper" for entry in self.data)
+
+    def _check_published(self) -> None:
+        if len(self.data) > 1 or len(self.factors) > 1:
+            raise InputError(
+                f'augmentation "paper" trains on one data set at one factor, got {len(self.data)} and '
+                f"{len(self.factors)}. Name one of each."
+            )
+        if self.validation.data and self.validation.crops:
+            raise InputError(
+                f'validation.crops is {self.validation.crops}: with augmentation "paper" validation uses the whole '
+                "split. Set it to 0."
+            )
+        if {*self.sampling, *self.validation.sampling} != {"mean"}:
+            raise InputError(
+                f'sampling is {", ".join((*self.sampling, *self.validation.sampling))}: augmentation "paper" averages '
+                "sources, as the paper does. Leave it at mean."
+            )
+
+    def _check_sampling(self) -> None:
         for name, given in (("sampling", self.sampling), ("validation.sampling", self.validation.sampling)):
             if not given:
                 raise InputError(f"{name} is empty: name one or more of mean, point, point:ROWS,COLUMNS and bicubic.")

@@ -17,11 +17,12 @@ from dada.datasets import load_dataset
 from dada.datasets.augment import STRONG, Augmentation, raised
 from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
-from dada.datasets.pair import Pair
+from dada.datasets.pair import DEPTH, Pair
 from dada.datasets.register import register
 from dada.datasets.sensor import RAGGED, Sensor, noisy_source
 from dada.errors import InputError
-from dada.sample import Interpolation, Sample
+from dada.sample import DataUnit, Interpolation, Sample
+from dada.sample.data_unit import with_mean
 from dada.training.config import DataConfig, TrainConfig
 from dada.training.processes import ENDS, signals_held
 
@@ -32,14 +33,26 @@ PREFETCH = 3  # batches ahead of the network, for each worker
 DEVIATION = 0.2  # of a crop measured in its own unit: those of painted and measured rooms have 0.1 to 0.6
 
 
-AUGMENTATIONS = {"none": Augmentation(flip=0.0, rotation=0.0), "paper": Augmentation(), "strong": STRONG}
+AUGMENTATIONS = {"none": Augmentation(flip=0.0, rotation=0.0), "rigid": Augmentation(), "strong": STRONG}
 
 
-class Batches(Dataset[Sample]):
-    """Batch k holds the samples of one process in step k.
+class Steps(Dataset[Sample]):
+    """What a training uses: item k is the batch of one process in step k.
 
     Attributes:
         config: of the training.
+    """
+
+    config: TrainConfig
+
+    def __len__(self) -> int:
+        return self.config.steps
+
+
+class Batches(Steps):
+    """Each sample is drawn on its own, whatever was drawn before; `epochs.py` holds the paper's way.
+
+    Attributes:
         rank: of the process; each gets its own part of the step's samples.
     """
 
@@ -58,13 +71,18 @@ class Batches(Dataset[Sample]):
             raise InputError("the weights of all data sets are 0: give one of them more.")
         self._share = weights / weights.sum()
 
+    @property
+    def unit(self) -> DataUnit | None:
+        """That of all samples; None where they have no length or differ, as crops do that are scaled by themselves."""
+        if any(o.entry.own_unit or o.entry.power != (1, 1) or o.dataset.quantity != DEPTH for o in self._origins):
+            return None
+        deviation, *others = {o.dataset.unit for o in self._origins}
+        return None if others else with_mean(deviation)
+
     def factor(self, step: int) -> int:
         """Upsampling factor of a step, the same in all processes."""
         rng = np.random.default_rng((self.config.seed, step, FACTOR_STREAM))
         return int(rng.choice(self.config.factors))
-
-    def __len__(self) -> int:
-        return self.config.steps
 
     def __getitem__(self, step: int) -> Sample:
         factor = self.factor(step)
@@ -86,25 +104,64 @@ class Batches(Dataset[Sample]):
         return origin.draw(rng, self.config.crop_of(factor), factor, self.config.interpolation, self.sampling(step))
 
 
-class _Origin:
-    """One data set with its augmentation."""
+class Pairs:
+    """The pairs of one data set, which are kept in memory up to `KEEP_BYTES`.
+
+    Attributes:
+        entry: its configuration.
+        dataset: what it reads.
+    """
 
     def __init__(self, entry: DataConfig, text: str) -> None:
+        """Open the data set.
+
+        Args:
+            entry: its configuration.
+            text: KIND:PATH with the path below the training's root.
+
+        Raises:
+            InputError: it cannot be opened or is empty.
+        """
         self.entry = entry
         self.dataset = load_dataset(without(text, entry.exclude), split=entry.split)
         if len(self.dataset) == 0:
             raise InputError(f"{text}: there is nothing to train on in split {entry.split!r}.")
-        self.augmentation = replace(AUGMENTATIONS[entry.augment], zoom=entry.zoom, smooth=entry.smooth)
-        self.sensor = Sensor(share=entry.sensor)
-        self.ragged = replace(RAGGED, ragged=entry.ragged)
         self.painted: dict[int, Painted] = {}
         self.kept: dict[int, Pair] = {}
         self.kept_bytes = 0
 
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def pair(self, index: int, size: int) -> Pair:
+        """Return a pair, from memory where it was read before; painted ones have the given height and width."""
+        if isinstance(self.dataset, Painted):  # painted at the size needed; too many to keep
+            if size not in self.painted:
+                self.painted[size] = replace(self.dataset, size=(size, size))
+            return self.painted[size][index]
+        if index in self.kept:
+            return self.kept[index]
+        pair = self.dataset[index]  # decoded once where memory allows: decoding takes longer than augmentation
+        pair = register(pair) if self.entry.register else pair
+        self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
+        if self.kept_bytes < KEEP_BYTES:
+            self.kept[index] = pair
+        return pair
+
+
+class _Origin(Pairs):
+    """One data set with its augmentation."""
+
+    def __init__(self, entry: DataConfig, text: str) -> None:
+        super().__init__(entry, text)
+        self.augmentation = replace(AUGMENTATIONS[entry.augmentation], zoom=entry.zoom, smooth=entry.smooth)
+        self.sensor = Sensor(share=entry.sensor)
+        self.ragged = replace(RAGGED, ragged=entry.ragged)
+
     def draw(
         self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation, sampling: str
     ) -> Sample:
-        pair = self._pair(int(rng.integers(len(self.dataset))), size)
+        pair = self.pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
         if self.entry.ragged:
             crop = self.ragged(crop, rng)
@@ -120,27 +177,13 @@ class _Origin:
         own = float(known.std()) / DEVIATION if self.entry.own_unit and known.size else 0.0
         return own or self.dataset.unit
 
-    def _pair(self, index: int, size: int) -> Pair:
-        if isinstance(self.dataset, Painted):  # painted at the size needed; too many to keep
-            if size not in self.painted:
-                self.painted[size] = replace(self.dataset, size=(size, size))
-            return self.painted[size][index]
-        if index in self.kept:
-            return self.kept[index]
-        pair = self.dataset[index]  # decoded once where memory allows: decoding takes longer than augmentation
-        pair = register(pair) if self.entry.register else pair
-        self.kept_bytes += pair.guide.nbytes + pair.target.nbytes
-        if self.kept_bytes < KEEP_BYTES:
-            self.kept[index] = pair
-        return pair
-
 
 def without(text: str, names: tuple[str, ...]) -> str:
     """The text of a data set that leaves out some scenes."""
     return f"{text}{'&' if '?' in text else '?'}without={','.join(names)}" if names else text
 
 
-def load(batches: Batches, start: int) -> Iterator[Sample]:
+def load(batches: Steps, start: int) -> Iterator[Sample]:
     """Yield the batches from step `start` on, prepared by the configured number of processes."""
     config = batches.config
     if config.workers == 0:

@@ -10,24 +10,35 @@ import torch
 from torch import Tensor, nn
 
 from dada.errors import InputError
+from dada.models.model import data_unit_of
 from dada.models.registry import NETWORKS, network_class
-from dada.sample import Sample
+from dada.sample import DataUnit, Sample
 from dada.training import toml
 from dada.training.config import TrainConfig
 
 
-def build(config: TrainConfig) -> nn.Module:
+def build(config: TrainConfig, unit: DataUnit | None = None) -> nn.Module:
     """Make the network, with fresh weights or those of `config.start`.
+
+    Args:
+        config: of the training.
+        unit: of its data, stored with the weights of networks that need it; None: not known.
 
     Raises:
         InputError: the method or one of its settings is unknown, or the weights do not fit.
     """
     if config.method not in NETWORKS:
         raise InputError(f"method {config.method!r} cannot be trained. Use one of {', '.join(NETWORKS)}.")
-    kind = network_class(config.method)
+    kind: Any = network_class(config.method)
+    if config.initial == "constant":
+        from dada.training.constant_start import ConstantStart
+
+        kind = ConstantStart
     network: nn.Module = kind(**_arguments(kind, config))
     if config.start:
         _begin_from(network, kind, config.start)
+    if unit is not None and data_unit_of(network) is not None:
+        network.carry(unit)  # type: ignore[operator]  # of those that state a unit
     return network
 
 
@@ -37,7 +48,8 @@ def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) ->
     if config.method == "dada" and config.scheme == "implicit":
         settings = {"solver": "equilibrium"}
     elif config.method == "dada":
-        before = config.pre_steps if config.constant_steps else int(torch.randint(config.pre_steps + 1, ()))
+        # as in the released code, pre_steps itself is not drawn
+        before = config.pre_steps if config.constant_steps else int(torch.randint(max(config.pre_steps, 1), ()))
         settings = {"solver": "iterate", "n_pre": before, "n_grad": config.grad_steps}
     images: Tensor = network(sample, **settings)
     return images

@@ -33,7 +33,7 @@ class Validation:
         wanted = config.validation
         for text in wanted.data:
             dataset = load_dataset(config.located(text), split=wanted.split)
-            crops = spread_crops(dataset, wanted.crops, wanted.size)
+            crops = spread_crops(dataset, wanted.crops, wanted.size) if wanted.crops else whole(dataset, wanted.size)
             if not crops:
                 raise InputError(f"{text}: no image is as large as the crops of {wanted.size} (validation.size).")
             mine = crops[processes.rank :: processes.count]
@@ -44,29 +44,45 @@ class Validation:
                     self._samples[name] = [to_sample(crop, *given) for crop in mine]
         self._bicubic = {name: self._total(None, samples) for name, samples in self._samples.items()}
 
-    def __call__(self, network: nn.Module) -> dict[str, float]:
-        """Return the share of bicubic's error left, by "DATASET xFACTOR mse" and "... mae"."""
+    def __call__(self, network: nn.Module, step: int = 0) -> dict[str, float]:
+        """Return the share of bicubic's error left, by "DATASET xFACTOR mse" and "... mae", the same at any step."""
         shares = {}
         for name, samples in self._samples.items():
             left = self._total(network, samples) / self._bicubic[name].clamp(min=1e-30)
             shares[f"{name} mse"], shares[f"{name} mae"] = left.tolist()
         return shares
 
-    @torch.no_grad()
+    def score(self, shares: dict[str, float]) -> float:
+        """What the best weights have the least of: the mean share of bicubic's MSE."""
+        return score(shares)
+
     def _total(self, network: nn.Module | None, samples: list[Sample]) -> Tensor:
         """Sums of the squared and the absolute error over all processes, [2]; bicubic's without a network."""
-        sums = Sums()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a solution that did not converge shows as an error
-            for sample in samples:
-                sums = sum(measure(sample.initial if network is None else network(sample), sample), sums)
+        sums = sum(measured(network, samples), Sums())
         return self._processes.total(torch.tensor([sums.squared, sums.absolute], dtype=torch.float64))
+
+
+@torch.no_grad()
+def measured(network: nn.Module | None, samples: list[Sample]) -> list[Sums]:
+    """The sums of errors of each sample; bicubic's without a network."""
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a solution that did not converge shows as an error
+        for sample in samples:
+            found += measure(sample.initial if network is None else network(sample), sample)
+    return found
 
 
 def score(shares: dict[str, float], error: str = "mse") -> float:
     """The mean share over data sets and factors; infinite where nothing was measured."""
     values = [value for name, value in shares.items() if name.endswith(f" {error}")]
     return sum(values) / len(values) if values else float("inf")
+
+
+def whole(dataset: Dataset, size: int) -> list[Pair]:
+    """All crops of P1's grid that have a valid pixel."""
+    every = (crop for index in range(len(dataset)) for crop in grid_crops(dataset[index], size))
+    return [crop for crop in every if crop.valid.any()]
 
 
 def spread_crops(dataset: Dataset, count: int, size: int) -> list[Pair]:

@@ -11,6 +11,7 @@ from dada.models.model import TrainedAdjust
 Choice = Literal["auto", "ratio", "shift"]
 
 RUNAWAY = 4  # how many times the largest value of a source "auto" lets a result of ratio reach
+WIDEST = 1e30  # how many times the least value the largest may be for ratio to be asked for
 RATIO_SPAN = 100  # how many times the least value the largest may be for "auto" to choose ratio
 
 
@@ -35,6 +36,11 @@ def chosen_adjust(wanted: Choice, low: float, high: float, trained: TrainedAdjus
             f"adjust ratio needs positive values, and the least valid source value is {low:g}. Use adjust "
             "shift, which takes any value, or auto; or mark cells whose value means no measurement as "
             "invalid."
+        )
+    if wanted == "ratio" and high > WIDEST * low:
+        raise InputError(
+            f"adjust ratio scales cells to their measurements, and the source ranges from {low:g} to {high:g}, more "
+            "than single precision can hold of one problem. Use adjust shift or auto, or mark the outliers as invalid."
         )
     return wanted
 

@@ -14,16 +14,19 @@ from torch import Tensor
 
 from dada.errors import InputError
 from dada.io.points import points_image
+from dada.models.default import bands_used
 from dada.models.model import Model
 from dada.sample import Method
 from dada.sample.guide import bands_first, unit_range
 from dada.upsampling.adjust import Choice
+from dada.upsampling.confidence import read_trust
+from dada.upsampling.device import usable_device
 from dada.upsampling.memory import check_memory
-from dada.upsampling.pipeline import Inputs, chosen_model, compute, measured
+from dada.upsampling.pipeline import Inputs, check_data_unit, chosen_model, compute, measured, millimetres
 from dada.upsampling.problem import Points, Problem
 from dada.upsampling.result import Result, UpsampleWarning
-from dada.upsampling.solver import Solver, SolverName
-from dada.upsampling.source import ArrayLike, read_confidence, read_source
+from dada.upsampling.solver import Precision, Solver, SolverName
+from dada.upsampling.source import ArrayLike, read_source
 
 NEIGHBOURS = 8  # points that an outlier must contradict, all of them
 CONTRADICTION = 10.0  # typical differences to the nearest neighbour in value that make a contradiction
@@ -45,6 +48,9 @@ def complete(
     tolerance: float | None = None,
     steps: int | None = None,
     robust: bool = False,
+    unit: str | float | None = None,
+    precision: Precision = "float32",
+    device: str | torch.device | None = None,
 ) -> Result:
     """Give every pixel of the guide a value. At the measured pixels the result is the measurement.
 
@@ -61,6 +67,9 @@ def complete(
         tolerance: of the equilibrium.
         steps: of the loop.
         robust: let points that contradict all their neighbours weigh little; the report counts them.
+        unit: as for `dada.upsample`, as are precision and device.
+        precision: in which it is computed.
+        device: on which models are computed.
 
     Raises:
         InputError: the inputs cannot be used; the message says why and what to do.
@@ -78,17 +87,18 @@ def complete(
             f"guide {size[1]} x {size[0]}: points are measured on the grid of the guide. For a coarse image of all "
             "pixels use upsample; for another camera use align."
         )
-    trust = read_confidence(confidence, cells)
-    outliers = contradictions(cells.values, trust > 0) if robust else np.zeros(size, bool)
-    trust = np.where(outliers, np.minimum(trust, OUTLIER), trust)
+    trust, outliers = read_trust(confidence, None, cells.values, cells.valid, notes.append), 0
+    if robust:
+        trust, outliers = without_outliers(cells.values, trust)
     check_memory(size, bands.shape[0], cells.values.itemsize)
-    device = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
-    inputs = Inputs(cells, trust, bands, (1.0, 1.0), device)
+    found = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
+    inputs = Inputs(cells, trust, bands, (1.0, 1.0), found if device is None else usable_device(device))
     chosen = chosen_model(model, inputs, notes.append)
-    fine, guide_range = unit_range(bands, device, notes.append)
-    problem = _problem(inputs, fine)
-    known: dict[str, Any] = {"guide_range": guide_range, "edge_agreement": None, "outliers": int(outliers.sum())}
-    way = Solver.of(solver, tolerance, steps)
+    way = Solver.of(solver, tolerance, steps, precision)
+    fine, guide_range = unit_range(bands_used(chosen, bands), inputs.device, notes.append)
+    problem = _problem(inputs, fine, millimetres(unit))
+    check_data_unit(chosen, problem, notes.append)
+    known: dict[str, Any] = {"guide_range": guide_range, "edge_agreement": None, "outliers": outliers}
     result = compute(inputs, problem, chosen, way, adjust, True, notes, **known)
     result.report.seconds = time.perf_counter() - begin
     for text in notes:
@@ -96,14 +106,14 @@ def complete(
     return result
 
 
-def _problem(inputs: Inputs, guide: Tensor) -> Problem:
+def _problem(inputs: Inputs, guide: Tensor, unit: float | None) -> Problem:
     """Points, and cells as large as the area of a point for models to look at."""
     points = Points(*measured(inputs, guide.device))
     height, width = inputs.size
     side = max(1, min(MOST_CELL, round(math.sqrt(height * width / int(points.measured.sum())))))
     cells = max(1, round(height / side)), max(1, round(width / side))
     source, valid = points.gathered(cells)
-    return Problem(guide[None], source, valid, points=points)
+    return Problem(guide[None], source, valid, unit=unit, points=points)
 
 
 def _scattered(
@@ -120,6 +130,12 @@ def _scattered(
     if given.shape != (len(array),):
         raise InputError(f"confidence has shape {given.shape}; expected ({len(array)},), one number for each point.")
     return image, np.nan_to_num(points_image(np.column_stack([array[:, :2], given]), size))
+
+
+def without_outliers(values: np.ndarray, trust: np.ndarray) -> tuple[np.ndarray, int]:
+    """Let points that contradict all their neighbours weigh little: the trust (H, W), and how many these are."""
+    outliers = contradictions(values, trust > 0)
+    return np.where(outliers, np.minimum(trust, OUTLIER), trust), int(outliers.sum())
 
 
 def contradictions(values: np.ndarray, measured: np.ndarray) -> np.ndarray:

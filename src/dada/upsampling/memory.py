@@ -20,8 +20,8 @@ def check_memory(size: tuple[int, int], bands: int, itemsize: int) -> None:
     if available is not None and need > available:
         raise InputError(
             f"a target of {size[1]} x {size[0]} pixels with a guide of {bands} band(s) needs about "
-            f"{_gigabytes(need)} of memory, and {_gigabytes(available)} are available. Cut source and guide "
-            "into tiles along the borders of source cells, or use a smaller guide."
+            f"{_gigabytes(need)} of memory, and {_gigabytes(available)} are available. Use dada raster "
+            "for georeferenced files of any size; cut others into tiles along the borders of source cells."
         )
 
 

@@ -29,7 +29,7 @@ class Report:
     edge_agreement: float | None  # see registration.py; None: cannot tell
     model: str
     sampling: str  # how the source was taken to be made: mean, point, point:ROWS,COLUMNS or bicubic
-    promise: str  # what "averaged back down it" stands for with this sampling
+    promise: str  # "averaged back down", or what stands for it with this sampling
     adjust: str  # ratio, shift, or none
     solver: str  # equilibrium, iterate, or direct: a network of others, which the diffusion does not correct
     rounds: int  # of coefficients and their solution
@@ -39,6 +39,8 @@ class Report:
     reason: str
     consistency_max: float | None  # |result, brought down by `sampling`, - source| of exact cells; None: no exact cell
     consistency_mean: float | None
+    uncertain_max: float | None  # the same over cells of a confidence between 0 and 1; None: there is none
+    uncertain_mean: float | None
     invalid_cells: int
     uncertain_cells: int  # of a confidence between 0 and 1
     invalid_pixels: int  # in the result
@@ -58,11 +60,18 @@ class Result:
             for wider ones); NaN where not valid.
         valid: (H, W) bool of the same kind.
         report: how it was reached.
+        coefficients: what the model made of the guide, of the last round: (H - 1, W) between pixels above each other,
+            (H, W - 1) between pixels side by side, small across an edge; of the same kind. None: the method solves for
+            nothing, or it is a batch.
+        reports: of a batch, how each image was; `report` then holds sums of what is counted and the worst of the rest.
+            The arrays of a batch are (B, H, W), or (B, 1, H, W) where the sources have that dimension.
     """
 
     values: ArrayLike
     valid: ArrayLike
     report: Report
+    coefficients: tuple[ArrayLike, ArrayLike] | None = None
+    reports: list[Report] = field(default_factory=list)
 
 
 def consistency(

@@ -5,7 +5,6 @@ Choose ratio or shift, start from the interpolated source, solve round by round,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +13,8 @@ from torch import Tensor
 
 from dada.diffusion import Coefficients, Solution
 from dada.diffusion.measurement import Adjust
-from dada.models.model import Model, Round
-from dada.sample import Method
+from dada.models.model import LIFT, Model, Round, data_unit_of
+from dada.sample import DataUnit, Interpolation, Method, Sampling
 from dada.upsampling.adjust import Choice, chosen_adjust, reconsidered
 from dada.upsampling.bounds import bounded, bounds
 from dada.upsampling.problem import Problem, Scaled
@@ -37,6 +36,7 @@ class Solved:
         converged: whether it came to its end.
         reason: why it stopped.
         bounded: [H, W] bool, pixels that were brought back within bounds; None: no pixel was.
+        coefficients: of the last round, [H - 1, W] and [H, W - 1]; None: by a method that solves for nothing.
     """
 
     values: Tensor
@@ -47,6 +47,7 @@ class Solved:
     converged: bool
     reason: str
     bounded: Tensor | None = None
+    coefficients: Coefficients | None = None
 
 
 def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto") -> list[Solved]:
@@ -75,9 +76,11 @@ def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto
 def direct(problem: Problem, method: Method, wanted: Choice = "auto") -> list[Solved]:
     """Compute the result of each problem by a method that solves for nothing, such as another network."""
     (low, high), *_ = problem.ranges()
-    scaled = Scaled.of(problem, chosen_adjust(wanted, low, high, "auto"))
+    adjust, unit = chosen_adjust(wanted, low, high, "auto"), data_unit_of(method)
+    scaled = Scaled.of(problem, adjust) if unit is None else Scaled.of_data_set(problem, unit)
     with torch.no_grad():
-        values = scaled.unscaled(method(scaled.problem.sample(scaled.problem.initial())))
+        start = scaled.problem.initial(_interpolation(unit))
+        values = scaled.unscaled(method(scaled.problem.sample(start)))
     reason = "computed by a method that solves for nothing"
     return [Solved(image[0], None, 1, 0, 0.0, True, reason) for image in values]
 
@@ -87,15 +90,37 @@ def _by_adjust(problem: Problem, model: Model, solver: Solver, wanted: dict[int,
     found: dict[int, Solved] = {}
     for adjust in dict.fromkeys(wanted.values()):
         images = [i for i, kind in wanted.items() if kind == adjust]
-        found |= zip(images, _rounds(problem[images], model, solver, adjust), strict=True)
+        each = _solved(solve_rounds(problem[images], model, solver, adjust), adjust)
+        found |= zip(images, each, strict=True)
     return found
 
 
-def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> list[Solved]:
+@dataclass(frozen=True)
+class Rounds:
+    """All solutions of a batch by one adjustment.
+
+    Attributes:
+        scaled: the problem in numbers near 1.
+        values: [B, 1, H, W], the last solution in the same.
+        coefficients: of the last solution.
+        solutions: each.
+    """
+
+    scaled: Scaled
+    values: Tensor
+    coefficients: Coefficients
+    solutions: list[Solution]
+
+
+def solve_rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> Rounds:
     """Ask the model for coefficients, solve, and ask again with what was found."""
-    scaled = Scaled.of(problem, adjust)
-    now = scaled.problem
-    start = now.initial()
+    unit = data_unit_of(model)
+    if unit is None:
+        scaled = Scaled.of(problem, adjust)
+    else:  # a network of the paper gets what it was trained on
+        scaled = Scaled.of_data_set(problem, unit, LIFT if adjust == "ratio" else 0.0)
+    now = scaled.problem.to(solver.dtype(scaled.problem.source, problem.valid, adjust))
+    start = now.initial(_interpolation(unit))
     guidance = model.prepare(now.sample(start))
     solutions: list[Solution] = []
     before: Round | None = None
@@ -105,7 +130,13 @@ def _rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust) -> l
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return _solved(scaled.unscaled(solver.met(now, _matching(now, c), start)), solutions, adjust)
+    found = scaled.problem.met(solver.with_rest(now, _matching(now, c), start), adjust)
+    return Rounds(scaled, found, c, solutions)
+
+
+def _interpolation(unit: DataUnit | None) -> Interpolation:
+    """What a model or method begins from: the paper's where it was trained in the unit of a data set."""
+    return "torch" if unit is None else "clough-tocher"
 
 
 def _matching(problem: Problem, c: Coefficients) -> Coefficients:
@@ -130,13 +161,16 @@ def _flat_is_one(c: Coefficients) -> Coefficients:
     return Coefficients(*(part / torch.where(flat > 0, flat, 1) for part in c))
 
 
-def _solved(values: Tensor, solutions: Sequence[Solution], adjust: Adjust) -> list[Solved]:
-    last = solutions[-1]
+def _solved(found: Rounds, adjust: Adjust) -> list[Solved]:
+    values, solutions, last = found.scaled.unscaled(found.values), found.solutions, found.solutions[-1]
+    c = found.coefficients
     spent = torch.stack([one.iterations for one in solutions]).sum(dim=0).flatten().tolist()
-    each = zip(values, spent, last.residual.flatten(), last.converged.flatten(), last.reason, strict=True)
+    ends = zip(spent, last.residual.flatten(), last.converged.flatten(), last.reason, strict=True)
     return [
-        Solved(image[0], adjust, len(solutions), int(iterations), float(residual), bool(converged), reason)
-        for image, iterations, residual, converged, reason in each
+        Solved(image[0], adjust, len(solutions), int(iterations), float(residual), bool(converged), reason, None, edges)
+        for image, (iterations, residual, converged, reason), edges in zip(
+            values, ends, map(Coefficients, *c), strict=True
+        )
     ]
 
 
@@ -156,4 +190,6 @@ def _within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], t
         return found
     noise = tolerance * (ends[1] - ends[0])
     far = (found.values < least - noise) | (found.values > most + noise)
-    return replace(found, values=bounded(found.values, problem, (least, most)), bounded=far)
+    cells = problem.source[0, 0], problem.valid[0, 0], problem.exact[0, 0]
+    how = problem.sampling if problem.points is None else Sampling("point")
+    return replace(found, values=bounded(found.values, *cells, (least, most), how), bounded=far)

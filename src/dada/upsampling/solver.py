@@ -20,7 +20,11 @@ LOOSER = 10  # how much less exactly a small remainder is solved for than the im
 LEAST = 0.1  # of the least point
 PART = 1000  # steps of the loop at a time
 
+FINE = 1e-6  # tolerance below which float32 does not suffice
+VARIED = 1e-3  # of the largest value: `ratio` on a source that varies by less needs more digits than float32 has
+
 SolverName = Literal["equilibrium", "iterate"]
+Precision = Literal["float32", "float64"]
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,18 @@ class Solver:
         name: "equilibrium" or "iterate".
         tolerance: of the equilibrium.
         steps: of the loop.
+        precision: in which it computes at least; see `dtype`.
     """
 
     name: SolverName = "equilibrium"
     tolerance: float = TOLERANCE
     steps: int = STEPS
+    precision: Precision = "float32"
 
     @classmethod
-    def of(cls, name: SolverName, tolerance: float | None, steps: int | None) -> Solver:
+    def of(
+        cls, name: SolverName, tolerance: float | None, steps: int | None, precision: Precision = "float32"
+    ) -> Solver:
         """Return the solver that a user asks for.
 
         Raises:
@@ -53,7 +61,20 @@ class Solver:
             raise InputError(f"steps {steps} is not a number of steps. Use 1 or more; the paper uses {STEPS}.")
         if tolerance is not None and not 0 < tolerance < 1:
             raise InputError(f"tolerance {tolerance:g} must lie between 0 and 1; the default is {TOLERANCE:g}.")
-        return cls(name, tolerance or TOLERANCE, steps or STEPS)
+        if precision not in ("float32", "float64"):
+            raise InputError(f"precision {precision!r} is unknown. Use float32 or float64.")
+        return cls(name, tolerance or TOLERANCE, steps or STEPS, precision)
+
+    def dtype(self, source: Tensor, valid: Tensor, adjust: Adjust) -> torch.dtype:
+        """In which type a source in numbers near 1 is solved for: float32 where its digits suffice."""
+        if self.precision == "float64" or (source.dtype == torch.float64 and self.tolerance < FINE):
+            return torch.float64
+        if source.dtype == torch.float64 and adjust == "ratio":
+            high = torch.where(valid, source, -torch.inf).flatten(1).amax(1)
+            low = torch.where(valid, source, torch.inf).flatten(1).amin(1)
+            if bool(((low < high) & (high - low < VARIED * high)).any()):
+                return torch.float64
+        return torch.float32
 
     def solve(self, problem: Problem, c: Coefficients, initial: Tensor, adjust: Adjust) -> Solution:
         """Diffuse and adjust from an initial image [B, 1, H, W], as the sampling of the source asks for."""
@@ -62,7 +83,7 @@ class Solver:
             return _positive(found, problem) if adjust == "ratio" else found
 
         def run(source: Tensor, start: Tensor, coverage: Tensor | None, exactly: bool) -> Solution:
-            given: dict[str, Any] = {"mask": problem.valid, "coverage": coverage}
+            given: dict[str, Any] = {"mask": problem.valid, "coverage": coverage, "blocks": problem.blocks}
             given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": problem.weight}
             return self._run(source, c, start, given, LOOSER if exactly and coverage is not None else 1)
 
@@ -75,7 +96,7 @@ class Solver:
         """The same for single pixels; cells serve to smooth what lies between them.
 
         Small cells with one point each are solved for faster than pixels; those with several keep only their mean,
-        until `met` brings each point to its value.
+        until `with_rest` brings each point to its value.
         """
         small = points.small_cells
 
@@ -94,7 +115,7 @@ class Solver:
 
         return smoothed(run, smooth, lambda image: image, points.values, initial, problem.cells)
 
-    def met(self, problem: Problem, c: Coefficients, values: Tensor) -> Tensor:
+    def with_rest(self, problem: Problem, c: Coefficients, values: Tensor) -> Tensor:
         """An image [B, 1, H, W] with what it still leaves at points added as one more solution."""
         points = problem.points
         if points is None or points.small_cells is None:
@@ -118,8 +139,7 @@ class Solver:
             steps = min(PART, self.steps - done)
             part = iterate(source, c, initial=initial, steps=steps, **given)
             initial = part.values
-        reason = [text.replace(f"{steps} steps", f"{self.steps} steps") for text in part.reason]
-        return replace(part, iterations=torch.full_like(part.iterations, self.steps), reason=reason)
+        return replace(part, iterations=torch.full_like(part.iterations, self.steps))
 
 
 def _positive(found: Solution, problem: Problem) -> Solution:

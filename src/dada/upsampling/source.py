@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ FAR = 1000.0  # times the largest other magnitude, and at least
 LARGE = 10_000.0  # in size: values that nobody measures beside the others
 
 ArrayLike = Any  # np.ndarray or torch.Tensor, the same kind in and out
+Marker = float | Literal["auto"] | None
 Warn = Callable[[str], None]
 
 
@@ -36,21 +37,28 @@ class Cells:
     def like_source(self, values: Tensor) -> ArrayLike:
         """Return an image as the kind, dtype and device of the source."""
         if self.device is not None:
-            return values.to(self.dtype)
+            return values.to(self.device, self.dtype)
         with np.errstate(over="ignore"):  # the caller looks for infinities
             return values.cpu().numpy().astype(self.dtype, copy=False)
 
 
-def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None, warn: Warn) -> Cells:
-    """Check the source and tell valid from invalid cells.
+def read_source(source: ArrayLike, invalid: Marker, mask: ArrayLike | None, warn: Warn) -> Cells:
+    """Check the source and tell valid from invalid cells. A marker "auto" is 0 for integers, none for floats.
 
     Raises:
-        InputError: no image of real numbers, a mask that does not fit, or not a single valid cell.
+        InputError: no image of real numbers, a mask that does not fit, values that span more
+            than their type can hold, or not a single valid cell.
     """
     array = _numpy(source)
     _check_source_shape(array)
     _check_invalid(invalid)
-    valid = valid_pixels(array, invalid)
+    marker = (0.0 if array.dtype.kind in "ui" else None) if isinstance(invalid, str) else invalid
+    valid = valid_pixels(array, marker)
+    if isinstance(invalid, str) and array.dtype.kind == "i" and (array < 0).any() and not valid.all():
+        warn(
+            f"{int((~valid).sum())} source cells are 0 and taken as invalid, though others are negative; if 0 is "
+            "measured, state invalid=None (--invalid nan)"
+        )
     infinite = int(np.isinf(array).sum()) if array.dtype.kind == "f" else 0
     if infinite:
         warn(f"{infinite} source cells are infinite and taken as invalid")
@@ -59,7 +67,7 @@ def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None
     if mask is not None:
         valid &= _read_mask(mask, array.shape)
     if not valid.any():
-        raise InputError(_nothing_measured(array, invalid, mask is not None))
+        raise InputError(_nothing_measured(array, marker, mask is not None))
     if array.dtype in (np.uint8, np.int8):
         warn(
             "the source has 8 bits: at most 256 levels, whose steps will show in the result; use the 16-bit "
@@ -68,6 +76,7 @@ def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None
     _warn_of_markers(array[valid], warn)
     working = np.float32 if array.dtype.itemsize <= (2 if array.dtype.kind in "ui" else 4) else np.float64
     values = np.where(valid, array, 0).astype(working)
+    _check_span(values[valid])
     device = source.device if isinstance(source, Tensor) else None
     dtype = source.dtype if isinstance(source, Tensor) else array.dtype
     if array.dtype.kind in "ui":
@@ -75,43 +84,34 @@ def read_source(source: ArrayLike, invalid: float | None, mask: ArrayLike | None
     return Cells(values, valid, dtype, device)
 
 
-def read_confidence(confidence: ArrayLike | None, cells: Cells) -> np.ndarray:
-    """Return the confidence of each cell in 0..1, 0 where it is invalid; 1 if none is given.
-
-    Raises:
-        InputError: another size than the source, or values outside 0..1.
-    """
-    if confidence is None:
-        return cells.valid.astype(np.float64)
-    given = _per_cell("confidence", confidence, cells.values.shape).astype(np.float64)
-    wrong = ~((given >= 0) & (given <= 1))
-    if wrong.any():
-        raise InputError(
-            f"confidence must lie in 0 (no measurement) to 1 (exact), but {int(wrong.sum())} of its values, "
-            f"such as {given[wrong][0]:g}, do not. Scale it to 0..1, and set 0 where it is NaN."
-        )
-    trusted = np.where(cells.valid, given, 0.0)
-    if not trusted.any():
-        raise InputError("every valid source cell has confidence 0. Confidence 1 is exact, 0 is no measurement.")
-    return trusted
-
-
-def check_sizes(source: tuple[int, ...], target: tuple[int, ...], warn: Warn) -> tuple[float, float]:
+def check_sizes(
+    source: tuple[int, ...], target: tuple[int, ...], warn: Warn, bands: int = 1, soft: int = 0
+) -> tuple[float, float]:
     """Return the factors (rows, columns) from the source's (h, w) to the target's (H, W).
+
+    Args:
+        source: h, w.
+        target: H, W.
+        warn: takes what the user should know.
+        bands: of the guide.
+        soft: source cells whose mean may move.
 
     Raises:
         InputError: the guide is smaller than the source in some direction.
     """
     (h, w), (H, W) = source, target
     if h > H or w > W:
-        remedy = "Swap the two." if h >= H and w >= W else "Rotate or crop one of them so that both show the same area."
+        remedy = "Rotate or crop one of them so that both show the same area."
+        if h >= H and w >= W:
+            remedy = "Swap the two." if bands == 1 else "Use an image of the scene with more pixels than the source."
         raise InputError(
             f"the guide ({W} x {H} pixels, width x height) is smaller than the source ({w} x {h}): the "
             f"guide is the fine image, the source the coarse one. {remedy}"
         )
     factors = H / h, W / w
     if (h, w) == (H, W):
-        warn("guide and source have the same size: there is nothing to upsample, the source is returned")
+        moved = f"; {soft} uncertain pixels are smoothed along the guide" if soft else ""
+        warn(f"guide and source have the same size: there is nothing to upsample{moved}")
     elif max(factors) > (1 + SKEW) * min(factors):
         turned = H / w, W / h
         hint = (
@@ -156,17 +156,17 @@ def _check_source_shape(array: np.ndarray) -> None:
 
 
 def _check_invalid(invalid: object) -> None:
-    if invalid is None:
+    if invalid is None or invalid == "auto":
         return
     if not isinstance(invalid, Real) or isinstance(invalid, bool | np.bool_):
         raise InputError(
-            f"invalid {invalid!r} is no number. Give the one value that marks invalid cells, or None; several "
-            "are marked with mask=."
+            f"invalid {invalid!r} is no number. Give the one value that marks invalid cells, or None if no value does; "
+            "several are marked with mask=."
         )
 
 
 def _read_mask(mask: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    given = _per_cell("mask", mask, shape)
+    given = per_cell("mask", mask, shape)
     unknown = int(np.isnan(given).sum()) if given.dtype.kind == "f" else 0
     if unknown:
         raise InputError(
@@ -231,6 +231,17 @@ def _far_values(measured: np.ndarray) -> np.ndarray:
     return alien if 2 * alien.size <= measured.size else none
 
 
+def _check_span(measured: np.ndarray) -> None:
+    """Refuse values whose differences leave their type, as unstated markers of both signs do."""
+    low, high = measured.min(), measured.max()
+    with np.errstate(over="ignore"):
+        if not np.isfinite(high - low):
+            raise InputError(
+                f"the source ranges from {low:g} to {high:g}, a span that {measured.dtype} cannot hold. If such values "
+                "mean no measurement, mark them as NaN, with a mask, or with invalid= (--invalid)."
+            )
+
+
 # ---- messages ----------------------------------------------------------------------------------------------
 
 
@@ -239,15 +250,20 @@ def _nothing_measured(array: np.ndarray, invalid: float | None, masked: bool) ->
         return "the source holds nothing but NaN or infinities. Check how it was exported."
     if invalid == 0 and not array.any():
         return (
-            "the source is all zeros, and 0 means no measurement. Check the file; if 0 is a true "
-            "value, state another invalid marker."
+            "the source is all zeros, and 0 means no measurement in whole numbers. Check the file; if 0 is a true "
+            "value, state that there is no marker with invalid=None (--invalid nan)."
         )
     if masked:
         return "the mask leaves no valid source cell; True must mark the valid ones. Is it inverted?"
     return f"every source cell equals the invalid marker {invalid:g}. Check the file, or state another marker."
 
 
-def _per_cell(name: str, given: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+def per_cell(name: str, given: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """An array with one number for each source cell.
+
+    Raises:
+        InputError: it has another size, or holds no numbers.
+    """
     array = _numpy(given)
     if array.shape != shape:
         raise InputError(

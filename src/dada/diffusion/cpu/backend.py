@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dada.compiling import Kernel, Variant, several_threads
+from dada.compiling import Kernel, in_threads, threads_for
 
 from .. import multigrid
 from ..blocks import Blocks
@@ -20,7 +20,6 @@ from ..system import total
 from . import grids, iteration, loop, outputs, smoothing, system
 
 BAND = 1 << 14  # least pixels of a band, which is what one task of a kernel works on
-ALL_MEASURED = {kind: np.ones((1, 1, 1), kind) for kind in (np.float32, np.float64)}
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
@@ -37,6 +36,14 @@ def layout_of(blocks: Blocks, images: int) -> Layout:
     return blocks.rows, blocks.cols, np.array(tasks)
 
 
+def shares(layout: Layout, threads: int) -> list[Layout]:
+    """The layout in parts, one for each thread."""
+    rows, cols, tasks = layout
+    if threads == 1 or len(tasks) == 1:
+        return [layout]
+    return [(rows, cols, part) for part in np.array_split(tasks, min(threads, len(tasks)))]
+
+
 class CpuBackend:
     """Operators for N images of one size; see `System` for what they are used for."""
 
@@ -48,16 +55,17 @@ class CpuBackend:
         self.eps = float(np.finfo(self.kind).eps)
         self.shape = (len(self.cv), *self.blocks.target_size)
         self.layout = self.as_layout(self.blocks)
-        self.measured = ALL_MEASURED[self.kind]
+        self.measured = np.ones((1, 1, 1), self.kind)
+        self.partly = measurement.measured is not None
         if measurement.measured is not None:
             self.measured = measurement.measured.to(c.vertical.dtype).contiguous().numpy()
         self.last_active: Array | None = None
         self.all_active = True
         self.of_bands = np.zeros((len(self.cv), self.layout[2][-1, 1] + 1))  # a number for each band of each image
-        self.variant = Variant(self.kind, several_threads(int(np.prod(self.shape))))
+        self.threads = threads_for(int(np.prod(self.shape)))
 
-    def _call(self, kernel: Kernel, *arguments: Any) -> None:
-        kernel[self.variant](*arguments)
+    def _call(self, kernel: Kernel, layout: Layout, *arguments: Any) -> None:
+        in_threads(kernel[self.kind], shares(layout, self.threads), *arguments)
 
     def _only(self, layout: Layout, active: Array | None) -> Layout:
         """The layout with the tasks of active images."""
@@ -106,17 +114,25 @@ class CpuBackend:
 
     def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
         layout = self._only(level.layout, which)
-        self._call(system.weigh, self.cv, self.ch, y, at_y, self.measured, layout, level.wv, level.wh, level.g)
+        self._call(system.weigh, layout, self.cv, self.ch, self._state(y, at_y), level.wv, level.wh, level.g)
+        if self.partly:
+            level.g *= self.measured
         self._scale(level, used, self.eps, layout)
 
+    def _state(self, y: Array, at_y: Array) -> Array:
+        """y, and 1 for images that are not `at_y`."""
+        if at_y.any():
+            return y if at_y.all() else np.where(at_y[:, None, None], y, self.kind(1))
+        return np.ones_like(y)
+
     def _scale(self, level: Level, used: Array, share: float, layout: Layout) -> None:
-        self._call(system.root, level.wv, level.wh, used, share, TINY, layout, level.sd)
-        self._call(system.scale, level.wv, level.wh, level.g, level.sd, layout, level.squares)
+        self._call(system.root, layout, level.wv, level.wh, used, share, TINY, level.sd)
+        self._call(system.scale, layout, level.wv, level.wh, level.g, level.sd, level.squares)
 
     def coarsen(self, fine: Level, coarse: Level, which: Array) -> None:
         """Fill a grid within blocks: groups of pixels of the finer one become one pixel each."""
         groups = self._only(fine.groups, which)
-        self._call(grids.gather, fine.wv, fine.wh, fine.g, fine.sd, groups, coarse.wv, coarse.wh, coarse.g)
+        self._call(grids.gather, groups, fine.wv, fine.wh, fine.g, fine.sd, coarse.wv, coarse.wh, coarse.g)
         self._scale(coarse, coarse.squares > -1, 0.0, self._only(coarse.layout, which))
 
     def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
@@ -128,32 +144,37 @@ class CpuBackend:
     def flow(self, y: Array, f: Array | None, active: Array) -> Array:
         """L y - f."""
         out = np.empty_like(y)
-        given = y, y if f is None else f, f is not None, self.cv, self.ch
-        self._call(system.flow, *given, self._only(self.layout, active), out)
-        return out
+        self._call(system.flow, self._only(self.layout, active), y, self.cv, self.ch, out)
+        return out if f is None else np.subtract(out, f, out=out)
 
     def right_hand_side(
         self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
     ) -> None:
         """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
-        given = y, at_y, a, mu, k, flow, sd, self.measured
-        self._call(system.right_hand_side, *given, self._only(self.layout, which), r)
+        given = self._state(y, at_y), a, mu, k, self.measured, flow, sd
+        self._call(system.right_hand_side, self._only(self.layout, which), *given, r)
 
     # ---- values
 
     def block_sums(self, a: Array, b: Array | None = None, active: Array | None = None) -> Array:
         """Sums of m a, or m a b, over each block, in float64."""
         out = np.zeros((len(a), *self.blocks.source_size))
-        given = a, a if b is None else b, b is not None, self.measured
-        self._call(outputs.block_sums, *given, self._only(self.layout, active), out)
+        if self.partly:
+            a = a * self.measured
+        self._call(outputs.block_sums, self._only(self.layout, active), a, a if b is None else b, b is not None, out)
         return out
 
     def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
-        self._call(outputs.change_blocks, y, change, ratio, self.measured, self._only(self.layout, active))
+        """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of each pixel's cell."""
+        layout = self._only(self.layout, active)
+        if self.partly:
+            self._call(iteration.add_constraint, layout, y, self.measured * y if ratio else self.measured, change)
+        else:
+            self._call(outputs.change_blocks, layout, y, change, ratio)
 
     def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
-        self._call(outputs.update, y, x, sd, relative, self._only(self.layout, active), self.of_bands)
+        self._call(outputs.update, self._only(self.layout, active), y, x, sd, relative, self.of_bands)
         return self.of_bands.max(1)
 
     def nearest_energy(self, cells: Array) -> Array:
@@ -169,23 +190,25 @@ class CpuBackend:
     def step(self, r: Array, q: Array, level: Level, alpha: Array, inverse: Array, active: Array) -> Pair:
         """r -= alpha q less multiples of g; return the block sums of g r before that, and r'r."""
         sums, layout = self._memory(level, "last"), self._only(self.layout, active)
-        self._call(iteration.step, r, q, level.g, alpha, inverse, layout, sums, self.of_bands)
+        self._call(iteration.step, layout, r, q, level.g, alpha, inverse, sums, self.of_bands)
         return sums, np.add.reduce(self.of_bands, 1)
 
     def turn(self, x: Array, p: Array, z: Array, alpha: Array, beta: Array, active: Array) -> None:
         """x += alpha p, then p = z + beta p."""
-        self._call(iteration.turn, x, p, z, alpha, beta, self._only(self.layout, active))
+        self._call(iteration.turn, self._only(self.layout, active), x, p, z, alpha, beta)
 
     def multiply(self, level: Level, p: Array, q: Array, active: Array) -> Array:
         """q = K p; return p'q."""
-        self._call(iteration.multiply, p, level.wv, level.wh, self._only(self.layout, active), q, self.of_bands)
+        self._call(iteration.multiply, self._only(self.layout, active), p, level.wv, level.wh, q, self.of_bands)
         return np.add.reduce(self.of_bands, 1)
 
     def plus_constraint(self, level: Level, values: Array, kappa: Array, active: Array, out: str = "") -> Array:
         """values + g kappa, in their place or in a field that is kept under a name."""
-        result = self._memory(level, out) if out else values
-        self._call(iteration.add_constraint, result, values, level.g, kappa, self._only(self.layout, active))
-        return result
+        if out:
+            kept = self._memory(level, out)
+            kept[:], values = values, kept
+        self._call(iteration.add_constraint, self._only(self.layout, active), values, level.g, kappa)
+        return values
 
     def move(self, x: Array, p: Array, alpha: Array) -> None:
         """x += alpha p."""
@@ -195,22 +218,22 @@ class CpuBackend:
 
     def smooth_from_zero(self, level: Level, r: Array, active: Array) -> Pair:
         z, kappa = self._memory(level, "z"), self._memory(level, "kappa")
-        self._call(smoothing.smooth_from_zero, r, level.g, level.inverse, self._only(level.layout, active), z, kappa)
+        self._call(smoothing.smooth_from_zero, self._only(level.layout, active), r, level.g, level.inverse, z, kappa)
         return z, kappa
 
     def restrict(self, level: Level, coarse: Level, r: Array, z: Array, active: Array) -> Array:
         out, groups = self._memory(coarse, "r"), self._only(level.groups, active)
-        self._call(smoothing.restrict, r, z, level.wv, level.wh, level.sd, coarse.sd, groups, out)
+        self._call(smoothing.restrict, groups, r, z, level.wv, level.wh, level.sd, coarse.sd, out)
         return out
 
     def prolong(self, level: Level, coarse: Level, z: Array, correction: Array, factor: float, active: Array) -> None:
         groups = self._only(level.groups, active)
-        self._call(smoothing.prolong, z, level.sd, correction, coarse.sd, factor, groups)
+        self._call(smoothing.prolong, groups, z, level.sd, correction, coarse.sd, factor)
 
     def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
         out, last = self._memory(level, "out"), self._memory(level, "last")
-        given = r, z, level.g, kappa, level.inverse, level.wv, level.wh, self._only(level.layout, active)
-        self._call(smoothing.smooth, *given, out, last, self.of_bands)
+        given = r, z, level.g, kappa, level.inverse, level.wv, level.wh
+        self._call(smoothing.smooth, self._only(level.layout, active), *given, out, last, self.of_bands)
         return out, last, self.of_bands
 
     def unscaled(self, level: Level, z: Array) -> Array:
@@ -228,6 +251,8 @@ def run_loop(
     measured = y.new_ones(1, 1, 1) if measurement.measured is None else measurement.measured
     given = (v.detach().to(y.dtype).contiguous().numpy() for v in (wv, wh, measurement.source, pull, share, measured))
     both = np.array(y.detach().numpy(), order="C"), np.empty(y.shape, y.numpy().dtype)
-    variant = Variant(both[0].dtype.type, len(y) > 1 and several_threads(y.numel()))
-    loop.loop[variant](*both, *given, adjust == "ratio", epsilon, layout_of(measurement.blocks, 1), steps)
+    rows, cols, _ = layout_of(measurement.blocks, 1)
+    images = rows, cols, np.arange(len(y))[:, None]  # a task for each image
+    kernel, parts = loop.loop[both[0].dtype.type], shares(images, threads_for(y.numel()))
+    in_threads(kernel, parts, *both, *given, adjust == "ratio", epsilon, steps)
     return torch.from_numpy(both[steps % 2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -11,11 +10,11 @@ from .rows import reduce
 
 
 @kernel
-def gather(wv, wh, g, sd, layout, wv_c, wh_c, g_c):
+def gather(layout, wv, wh, g, sd, wv_c, wh_c, g_c):
     """Sum unscaled weights and g over groups of pixels; edges inside a group vanish."""
     prow, pcol, tasks = layout
     W = sd.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line, side = np.empty(W, sd.dtype), np.empty(W, sd.dtype)
         for group in range(first, last):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -11,7 +10,7 @@ from .rows import expand, reduce
 
 
 @kernel
-def step(r, q, g, alpha, inverse, layout, sums, squares):
+def step(layout, r, q, g, alpha, inverse, sums, squares):
     """r -= alpha q; in hard cells, take multiples of g out of r, which do not matter there.
 
     `inverse` [N, h, w] is 1 / sum(g^2) in hard cells, 0 elsewhere. `sums` receives the block sums of g r, before
@@ -19,7 +18,7 @@ def step(r, q, g, alpha, inverse, layout, sums, squares):
     """
     rows, cols, tasks = layout
     W = r.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         length = r.dtype.type(alpha[n])
         line = np.empty(W, r.dtype)
@@ -47,11 +46,11 @@ def step(r, q, g, alpha, inverse, layout, sums, squares):
 
 
 @kernel
-def turn(x, p, z, alpha, beta, layout):
+def turn(layout, x, p, z, alpha, beta):
     """x += alpha p, for the step along the last direction, and p = z + beta p, the next one."""
     rows, _, tasks = layout
     W = p.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         length, share = p.dtype.type(alpha[n]), p.dtype.type(beta[n])
         for i in range(rows[first], rows[last]):
@@ -62,18 +61,18 @@ def turn(x, p, z, alpha, beta, layout):
 
 
 @kernel
-def multiply(p, wv, wh, layout, q, products):
+def multiply(layout, p, wv, wh, q, products):
     """q = K p = p - sum of w p over the neighbours; products [N, bands] receives p'q."""
     rows, _, tasks = layout
     _, H, W = p.shape
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         total = 0.0
         for i in range(rows[first], rows[last]):
             above, here, below = p[n, max(i - 1, 0)], p[n, i], p[n, min(i + 1, H - 1)]
             up, down, side, out = wv[n, i], wv[n, i + 1], wh[n, i], q[n, i]
             part = p.dtype.type(0)
-            for j in range(1, W - 1):
+            for j in range(1, W - 1):  # `neighbours` in place, which spares a pass over the row
                 flow = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
                 out[j] = here[j] - flow
                 part += here[j] * (here[j] - flow)
@@ -87,15 +86,15 @@ def multiply(p, wv, wh, layout, q, products):
 
 
 @kernel
-def add_constraint(out, source, g, kappa, layout):
-    """out = source + g kappa, with kappa [N, h, w] of the cell that holds the pixel; the two fields may be one."""
+def add_constraint(layout, values, g, kappa):
+    """values += g kappa, with kappa [N, h, w] of the cell that holds the pixel."""
     rows, cols, tasks = layout
-    W = out.shape[2]
-    for task in prange(tasks.shape[0]):
+    W = values.shape[2]
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
-        line = np.empty(W, out.dtype)
+        line = np.empty(W, values.dtype)
         for block in range(first, last):
             expand(kappa[n, block], cols, line)
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
-                    out[n, i, j] = source[n, i, j] + g[n, i, j] * line[j]
+                    values[n, i, j] += g[n, i, j] * line[j]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import inlined, kernel
 
@@ -39,16 +38,17 @@ def _change(totals, source, pull, share, ratio, epsilon, change):
 
 
 @kernel
-def loop(y, other, wv, wh, source, pull, share, measured, ratio, epsilon, layout, steps):
+def loop(layout, y, other, wv, wh, source, pull, share, measured, ratio, epsilon, steps):
     """Run Eq. 1 and Eq. 3 on each image; the result is in y for an even number of steps, else in `other`.
 
     wv, wh are coefficients times the step size, with a border of zeros. pull [N, h, w] is the share of the misfit that
     a step removes: 1 for a hard cell, 0 for none, else soft. share [N, h, w] is 1 / (measured pixels), or 0.
     """
-    rows, cols, _ = layout
+    rows, cols, tasks = layout
     W = y.shape[2]
     partly = measured.shape == y.shape
-    for n in prange(y.shape[0]):
+    for task in range(tasks.shape[0]):
+        n = tasks[task, 0]
         now, then = y[n], other[n]
         total, line = np.empty(W, y.dtype), np.empty(W, y.dtype)
         cells = np.empty(cols.shape[0] - 1, y.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -11,47 +10,36 @@ from .rows import expand, reduce
 
 
 @kernel
-def block_sums(a, b, product, measured, layout, out):
-    """Sums of m a, or of m a b for a `product`, over each block, in float64."""
+def block_sums(layout, a, b, product, out):
+    """Sums of a, or of a b for a `product`, over each block, in float64."""
     rows, cols, tasks = layout
     W = a.shape[2]
-    partly = measured.shape == a.shape
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
-        total, line = np.empty(W), np.empty(W)
+        total = np.empty(W)
         for block in range(first, last):
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
-                for j in range(W):
-                    line[j] = a[n, i, j]
                 if product:
                     for j in range(W):
-                        line[j] *= b[n, i, j]
-                if partly:
+                        total[j] += np.float64(a[n, i, j]) * b[n, i, j]
+                else:
                     for j in range(W):
-                        line[j] *= measured[n, i, j]
-                for j in range(W):
-                    total[j] += line[j]
+                        total[j] += a[n, i, j]
             reduce(total, cols, out[n, block])
 
 
 @kernel
-def change_blocks(y, change, ratio, measured, layout):
-    """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of the cell that holds the pixel."""
+def change_blocks(layout, y, change, ratio):
+    """Eq. 3: y += y change (`ratio`) or y += change (`shift`), with the change of the cell that holds the pixel."""
     rows, cols, tasks = layout
     W = y.shape[2]
-    partly = measured.shape == y.shape
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
-        cells, line = np.empty(W), np.empty(W)
+        line = np.empty(W, y.dtype)
         for block in range(first, last):
-            expand(change[n, block], cols, cells)
+            expand(change[n, block], cols, line)
             for i in range(rows[block], rows[block + 1]):
-                for j in range(W):
-                    line[j] = cells[j]
-                if partly:
-                    for j in range(W):
-                        line[j] *= measured[n, i, j]
                 if ratio:
                     for j in range(W):
                         y[n, i, j] += y[n, i, j] * line[j]
@@ -61,20 +49,20 @@ def change_blocks(y, change, ratio, measured, layout):
 
 
 @kernel
-def update(y, x, sd, relative, layout, largest):
+def update(layout, y, x, sd, relative, largest):
     """y *= 1 + u with u = x / sd, or x / (sd y) unless `relative` [N]; largest [N, bands] receives max |u|.
 
     Below -1/2 the factor goes on as -1 / (4 u), with the same value and slope, so that y stays positive.
     """
     rows, _, tasks = layout
     W = y.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         one, half, quarter, tiny = y.dtype.type(1), y.dtype.type(0.5), y.dtype.type(0.25), y.dtype.type(1e-30)
-        most = np.zeros(W, y.dtype)
+        most = y.dtype.type(0)
         for i in range(rows[first], rows[last]):
             for j in range(W):
                 u = x[n, i, j] / (sd[n, i, j] if relative[n] else sd[n, i, j] * y[n, i, j])
-                most[j] = max(most[j], abs(u))
+                most = max(most, abs(u))
                 y[n, i, j] = max(y[n, i, j] * (one + u if u > -half else quarter / max(-u, half)), tiny)
-        largest[n, band] = most.max()
+        largest[n, band] = most

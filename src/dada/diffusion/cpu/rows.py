@@ -1,4 +1,9 @@
-"""Between a row of cells and the row of pixels that they cover. Compiled into the kernels that use them."""
+"""What kernels do with a row of pixels; compiled into those that use it.
+
+Kernels go row by row through loops that each read and write few arrays: the compiler vectorises those alone. `starts`
+are the first pixel of each cell, and the end. Cells of equal width are taken in long loops with a stride, as a short
+loop for each cell is slower.
+"""
 
 from __future__ import annotations
 
@@ -7,50 +12,46 @@ from dada.compiling import inlined
 
 @inlined
 def expand(cells, starts, out):
-    """Copy each cell to its pixels; `starts` are the first pixel of each cell, and the end."""
+    """Copy each cell to its pixels."""
+    count = cells.shape[0]
     width = starts[1] - starts[0]
-    if out.shape[0] != width * cells.shape[0]:
-        for cell in range(cells.shape[0]):
+    if out.shape[0] == width * count:
+        for k in range(width):
+            part = out[k::width]
+            for cell in range(count):
+                part[cell] = cells[cell]
+    else:
+        for cell in range(count):
             for j in range(starts[cell], starts[cell + 1]):
                 out[j] = cells[cell]
-    elif width == 4:  # cells of equal width, in loops of known length: short loops are slow otherwise
-        _expand_equal(cells, 4, out)
-    elif width == 8:
-        _expand_equal(cells, 8, out)
-    else:
-        _expand_equal(cells, width, out)
 
 
 @inlined
 def reduce(row, starts, cells):
     """Sum the pixels of each cell."""
+    count = cells.shape[0]
     width = starts[1] - starts[0]
-    if row.shape[0] != width * cells.shape[0]:
-        for cell in range(cells.shape[0]):
-            total = row.dtype.type(0)
-            for j in range(starts[cell], starts[cell + 1]):
-                total += row[j]
-            cells[cell] = total
-    elif width == 4:
-        _reduce_equal(row, 4, cells)
-    elif width == 8:
-        _reduce_equal(row, 8, cells)
+    for cell in range(count):
+        cells[cell] = 0
+    if row.shape[0] == width * count:
+        for k in range(width):
+            part = row[k::width]
+            for cell in range(count):
+                cells[cell] += part[cell]
     else:
-        _reduce_equal(row, width, cells)
+        for cell in range(count):
+            for j in range(starts[cell], starts[cell + 1]):
+                cells[cell] += row[j]
 
 
 @inlined
-def _expand_equal(cells, width, out):
-    for cell in range(cells.shape[0]):
-        value = out.dtype.type(cells[cell])
-        for k in range(width):
-            out[cell * width + k] = value
-
-
-@inlined
-def _reduce_equal(row, width, cells):
-    for cell in range(cells.shape[0]):
-        total = row.dtype.type(0)
-        for k in range(width):
-            total += row[cell * width + k]
-        cells[cell] = total
+def neighbours(z, wv, wh, i, out):
+    """Sum of w z over the four neighbours of each pixel of row i; z [H, W], weights with a border of zeros."""
+    H, W = z.shape
+    above, here, below = z[max(i - 1, 0)], z[i], z[min(i + 1, H - 1)]
+    up, down, side = wv[i], wv[i + 1], wh[i]
+    for j in range(1, W - 1):
+        out[j] = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
+    for j in range(0, W, max(W - 1, 1)):
+        out[j] = up[j] * above[j] + down[j] * below[j]
+        out[j] += side[j] * here[max(j - 1, 0)] + side[j + 1] * here[min(j + 1, W - 1)]

@@ -6,20 +6,19 @@ The smoother is one damped Jacobi step under the constraint, z + OMEGA (r - K z 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
 from ..multigrid import OMEGA
-from .rows import expand, reduce
+from .rows import expand, neighbours, reduce
 
 
 @kernel
-def smooth_from_zero(r, g, inverse, layout, z, kappa):
+def smooth_from_zero(layout, r, g, inverse, z, kappa):
     """z = OMEGA (r - g kappa), with kappa = (block sums of g r) inverse; kappa receives OMEGA times that."""
     rows, cols, tasks = layout
     W = r.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, r.dtype)
         damping = r.dtype.type(OMEGA)
@@ -39,29 +38,23 @@ def smooth_from_zero(r, g, inverse, layout, z, kappa):
 
 
 @kernel
-def restrict(r, z, wv, wh, sd, sd_c, layout, r_c):
+def restrict(layout, r, z, wv, wh, sd, sd_c, r_c):
     """What `smooth_from_zero` leaves of the residual, summed over groups of pixels for the coarser grid.
 
     r - g kappa - K z is (1 - OMEGA) r + (sum of w z over the neighbours). The layout is that of the groups.
     """
     prow, pcol, tasks = layout
-    _, H, W = r.shape
-    for task in prange(tasks.shape[0]):
+    W = r.shape[2]
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         rest = r.dtype.type(1 - OMEGA)
-        line = np.empty(W, r.dtype)
+        line, flow = np.empty(W, r.dtype), np.empty(W, r.dtype)
         for group in range(first, last):
             line[:] = 0
             for i in range(prow[group], prow[group + 1]):
-                above, here, below = z[n, max(i - 1, 0)], z[n, i], z[n, min(i + 1, H - 1)]
-                up, down, side = wv[n, i], wv[n, i + 1], wh[n, i]
-                for j in range(1, W - 1):
-                    flow = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
-                    line[j] += sd[n, i, j] * (rest * r[n, i, j] + flow)
-                for j in range(0, W, max(W - 1, 1)):
-                    flow = up[j] * above[j] + down[j] * below[j]
-                    flow += side[j] * here[max(j - 1, 0)] + side[j + 1] * here[min(j + 1, W - 1)]
-                    line[j] += sd[n, i, j] * (rest * r[n, i, j] + flow)
+                neighbours(z[n], wv[n], wh[n], i, flow)
+                for j in range(W):
+                    line[j] += sd[n, i, j] * (rest * r[n, i, j] + flow[j])
             coarse = r_c[n, group]
             reduce(line, pcol, coarse)
             for J in range(coarse.shape[0]):
@@ -69,14 +62,14 @@ def restrict(r, z, wv, wh, sd, sd_c, layout, r_c):
 
 
 @kernel
-def prolong(z, sd, z_c, sd_c, enlargement, layout):
+def prolong(layout, z, sd, z_c, sd_c, enlargement):
     """z += sd (enlargement z_c / sd_c), copied from each coarse pixel to its group."""
     prow, pcol, tasks = layout
     W = z.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, z.dtype)
-        coarse = np.empty(pcol.shape[0] - 1, z.dtype)
+        coarse = np.empty(pcol.shape[0] - 1)
         for group in range(first, last):
             for J in range(coarse.shape[0]):
                 known = sd_c[n, group, J] > 0
@@ -88,35 +81,29 @@ def prolong(z, sd, z_c, sd_c, enlargement, layout):
 
 
 @kernel
-def smooth(r, z, g, kappa, inverse, wv, wh, layout, out, added, products):
+def smooth(layout, r, z, g, kappa, inverse, wv, wh, out, added, products):
     """out = z + OMEGA (r - g kappa - K z - g kappa'), a smoothing step from z.
 
     `added` receives OMEGA kappa', the multiplier that it adds, and products [N, bands] r'out.
     """
     rows, cols, tasks = layout
-    _, H, W = r.shape
-    for task in prange(tasks.shape[0]):
+    W = r.shape[2]
+    for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         damping = r.dtype.type(OMEGA)
-        push, total = np.empty(W, r.dtype), np.empty(W, r.dtype)
+        push, total, left = np.empty(W, r.dtype), np.empty(W, r.dtype), np.empty(W, r.dtype)
         product = 0.0
         for block in range(first, last):
             expand(kappa[n, block], cols, push)
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
-                above, here, below = z[n, max(i - 1, 0)], z[n, i], z[n, min(i + 1, H - 1)]
-                up, down, side, line = wv[n, i], wv[n, i + 1], wh[n, i], out[n, i]
-                for j in range(1, W - 1):
-                    flow = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
-                    left = r[n, i, j] - g[n, i, j] * push[j] - here[j] + flow
-                    total[j] += g[n, i, j] * left
-                    line[j] = here[j] + damping * left
-                for j in range(0, W, max(W - 1, 1)):
-                    flow = up[j] * above[j] + down[j] * below[j]
-                    flow += side[j] * here[max(j - 1, 0)] + side[j + 1] * here[min(j + 1, W - 1)]
-                    left = r[n, i, j] - g[n, i, j] * push[j] - here[j] + flow
-                    total[j] += g[n, i, j] * left
-                    line[j] = here[j] + damping * left
+                neighbours(z[n], wv[n], wh[n], i, left)
+                for j in range(W):
+                    left[j] += r[n, i, j] - g[n, i, j] * push[j] - z[n, i, j]
+                for j in range(W):
+                    total[j] += g[n, i, j] * left[j]
+                for j in range(W):
+                    out[n, i, j] = z[n, i, j] + damping * left[j]
             cells = added[n, block]
             reduce(total, cols, cells)
             for cell in range(cells.shape[0]):

@@ -2,15 +2,14 @@
 
 All kernels of this folder work on a batch: fields are [N, H, W], cells [N, h, w]. Their `layout` is the first row and
 column of each block, and the tasks that threads share: image, number of the band, and its first and last block row. A
-band is a part of an image; what one task writes, no other reads in the same kernel. `measured` is m, of another shape
-than fields if m = 1 everywhere. Edge weights have a border of zeros: wv [N, H + 1, W], of which row i joins the pixel
-rows i - 1 and i, and wh [N, H, W + 1]. Loops over the pixels of a row are plain, so that the compiler vectorises them.
+band is a part of an image; what one task writes, no other reads in the same kernel. `measured` is m, or [1, 1, 1] if m
+= 1 everywhere. Weights have a border of zeros: wv [N, H + 1, W], of which row i joins the pixel rows i - 1 and i, and
+wh [N, H, W + 1].
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from dada.compiling import kernel
 
@@ -18,28 +17,24 @@ from .rows import expand, reduce
 
 
 @kernel
-def weigh(cv, ch, y, at_y, measured, layout, wv, wh, g):
-    """Unscaled weights and constraint: w = c and g = m; where `at_y` [N], w = c y_p y_n and g = m y^2."""
+def weigh(layout, cv, ch, y, wv, wh, g):
+    """Unscaled weights and constraint: w = c y_p y_n and g = y^2."""
     rows, _, tasks = layout
-    _, H, W = g.shape
-    partly = measured.shape == g.shape
-    for task in prange(tasks.shape[0]):
+    W = g.shape[2]
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         for i in range(rows[first], rows[last]):
-            for j in range(W - 1):
-                wh[n, i, j + 1] = ch[n, i, j] * (y[n, i, j] * y[n, i, j + 1] if at_y[n] else 1)
-            if i + 1 < H:
-                for j in range(W):
-                    wv[n, i + 1, j] = cv[n, i, j] * (y[n, i, j] * y[n, i + 1, j] if at_y[n] else 1)
+            here = y[n, i]
+            for j in range(1, W):
+                wh[n, i, j] = ch[n, i, j - 1] * here[j - 1] * here[j]
+            for j in range(W if i > 0 else 0):
+                wv[n, i, j] = cv[n, i - 1, j] * y[n, i - 1, j] * here[j]
             for j in range(W):
-                g[n, i, j] = y[n, i, j] * y[n, i, j] if at_y[n] else 1
-            if partly:
-                for j in range(W):
-                    g[n, i, j] *= measured[n, i, j]
+                g[n, i, j] = here[j] * here[j]
 
 
 @kernel
-def root(wv, wh, used, share, tiny, layout, sd):
+def root(layout, wv, wh, used, share, tiny, sd):
     """Square root of the diagonal, sd = sqrt(sum of the weights at a pixel), kept away from zero.
 
     In a block of a measured cell (`used`) no diagonal stays below `share` of the largest: a pixel with hardly any edge
@@ -47,7 +42,7 @@ def root(wv, wh, used, share, tiny, layout, sd):
     """
     rows, cols, tasks = layout
     W = sd.shape[2]
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, sd.dtype)
         least = np.empty(cols.shape[0] - 1)
@@ -70,60 +65,55 @@ def root(wv, wh, used, share, tiny, layout, sd):
 
 
 @kernel
-def scale(wv, wh, g, sd, layout, squares):
+def scale(layout, wv, wh, g, sd, squares):
     """Scale the system to a unit diagonal: w / (sd_p sd_n), g / sd; squares [N, h, w] receives the sums of g^2."""
     rows, cols, tasks = layout
-    _, H, W = sd.shape
-    for task in prange(tasks.shape[0]):
+    W = sd.shape[2]
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         total = np.empty(W, sd.dtype)
         for block in range(first, last):
             total[:] = 0
             for i in range(rows[block], rows[block + 1]):
+                here, above = sd[n, i], sd[n, max(i - 1, 0)]
                 for j in range(1, W):
-                    wh[n, i, j] /= sd[n, i, j - 1] * sd[n, i, j]
-                if i + 1 < H:
-                    for j in range(W):
-                        wv[n, i + 1, j] /= sd[n, i, j] * sd[n, i + 1, j]
+                    wh[n, i, j] /= here[j - 1] * here[j]
                 for j in range(W):
-                    value = g[n, i, j] / sd[n, i, j]
+                    wv[n, i, j] /= above[j] * here[j]
+                for j in range(W):
+                    value = g[n, i, j] / here[j]
                     g[n, i, j] = value
                     total[j] += value * value
             reduce(total, cols, squares[n, block])
 
 
 @kernel
-def flow(y, f, given, cv, ch, layout, out):
-    """L y - f, the flow out of each pixel, sum of c (y_p - y_n); `f` may be anything unless it is `given`."""
+def flow(layout, y, cv, ch, out):
+    """L y, the flow out of each pixel, sum of c (y_p - y_n)."""
     rows, _, tasks = layout
     _, H, W = y.shape
-    none = np.zeros(W, y.dtype)  # for edges that leave the image
-    for task in prange(tasks.shape[0]):
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         for i in range(rows[first], rows[last]):
-            above, here, below, line = y[n, max(i - 1, 0)], y[n, i], y[n, min(i + 1, H - 1)], out[n, i]
-            up, down, side = cv[n, i - 1] if i > 0 else none, cv[n, i] if i + 1 < H else none, ch[n, i]
-            for j in range(1, W - 1):
-                vertical = up[j] * (here[j] - above[j]) + down[j] * (here[j] - below[j])
-                line[j] = vertical + side[j - 1] * (here[j] - here[j - 1]) + side[j] * (here[j] - here[j + 1])
-            for j in range(0, W, max(W - 1, 1)):
-                line[j] = up[j] * (here[j] - above[j]) + down[j] * (here[j] - below[j])
-                if j > 0:
-                    line[j] += side[j - 1] * (here[j] - here[j - 1])
-                if j + 1 < W:
-                    line[j] += side[j] * (here[j] - here[j + 1])
-            if given:
-                for j in range(W):
-                    line[j] -= f[n, i, j]
+            here, side, line = y[n, i], ch[n, i], out[n, i]
+            line[:] = 0
+            for j in range(W if i > 0 else 0):
+                line[j] += cv[n, i - 1, j] * (here[j] - y[n, i - 1, j])
+            for j in range(W if i + 1 < H else 0):
+                line[j] += cv[n, i, j] * (here[j] - y[n, i + 1, j])
+            for j in range(1, W):
+                line[j] += side[j - 1] * (here[j] - here[j - 1])
+            for j in range(W - 1):
+                line[j] += side[j] * (here[j] - here[j + 1])
 
 
 @kernel
-def right_hand_side(y, at_y, a, mu, k, flow, sd, measured, layout, r):
-    """r = y (m (mu a - k) - flow) / sd, without the factor y unless `at_y` [N]."""
+def right_hand_side(layout, y, a, mu, k, measured, flow, sd, r):
+    """r = y (m (mu a - k) - flow) / sd."""
     rows, cols, tasks = layout
     W = r.shape[2]
-    partly = measured.shape == r.shape
-    for task in prange(tasks.shape[0]):
+    partly = measured.size == r.size
+    for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         slope, offset = np.empty(W, r.dtype), np.empty(W, r.dtype)
         for block in range(first, last):
@@ -136,7 +126,4 @@ def right_hand_side(y, at_y, a, mu, k, flow, sd, measured, layout, r):
                     for j in range(W):
                         r[n, i, j] *= measured[n, i, j]
                 for j in range(W):
-                    r[n, i, j] = (r[n, i, j] - flow[n, i, j]) / sd[n, i, j]
-                if at_y[n]:
-                    for j in range(W):
-                        r[n, i, j] *= y[n, i, j]
+                    r[n, i, j] = y[n, i, j] * (r[n, i, j] - flow[n, i, j]) / sd[n, i, j]
