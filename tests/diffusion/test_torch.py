@@ -165,7 +165,14 @@ def test_the_operators_are_sound():
     tests = ("test_schema", "test_faketensor", "test_autograd_registration")
     torch.library.opcheck(torch.ops.dada.equilibrium.default, given, test_utils=tests)
     weight = leaves(random_weight(source[:, 0].shape))
-    given = (*leaves(torch.rand(2, 6, 8).double(), torch.rand(2, 6, 8).double() + 1), *given[:3], *weight, None, None, None)
+    given = (
+        *leaves(torch.rand(2, 6, 8).double(), torch.rand(2, 6, 8).double() + 1),
+        *given[:3],
+        *weight,
+        None,
+        None,
+        None,
+    )
     torch.library.opcheck(torch.ops.dada.equilibrium_gradient.default, (*given, "shift", 1e-3, 100), test_utils=tests)
 
 
