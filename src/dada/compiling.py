@@ -122,6 +122,9 @@ def threads_for(pixels: int) -> int:
 
 def in_threads(call: Callable[..., Any], parts: Sequence[Any], *arguments: Any) -> None:
     """Make `call(part, *arguments)` for all parts at the same time. Kernels let other threads run."""
+    if len(parts) == 1:
+        call(parts[0], *arguments)
+        return
     others = [_pool(len(parts) - 1).submit(call, part, *arguments) for part in parts[1:]]
     call(parts[0], *arguments)
     for other in others:

@@ -53,16 +53,24 @@ def operator(
     registered.register_fake(like)
     registered.register_autograd(gradients, setup_context=save)
     registered.register_vmap(lambda info, dims, *given: _folded(registered, info.batch_size, dims, given))
-    members = {"forward": registered, "setup_context": save, "backward": gradients, "jvp": _no_forward_mode}
-    parts: dict[str, Any] = {key: staticmethod(part) for key, part in members.items()}
-    function: Any = type(name, (torch.autograd.Function,), parts | {"generate_vmap_rule": True})
+    alone, mapped = (_function(name, forward, save, gradients) for forward in (run, registered))
 
     def call(*given: Any) -> Results:
-        # torch.compile takes the operator as it is, torch.func only an autograd.Function around it
-        results: Results = registered(*given) if torch.compiler.is_compiling() else function.apply(*given)
+        if torch.compiler.is_compiling():
+            results: Results = registered(*given)
+        elif torch._C._are_functorch_transforms_active():  # torch.func takes only an autograd.Function, and vmap
+            results = mapped.apply(*given)  # only what is registered
+        else:  # without what is registered, whose first call imports a compiler
+            results = alone.apply(*given)
         return results
 
     return call
+
+
+def _function(name: str, forward: Any, save: Any, gradients: Any) -> Any:
+    members = {"forward": forward, "setup_context": save, "backward": gradients, "jvp": _no_forward_mode}
+    parts: dict[str, Any] = {key: staticmethod(part) for key, part in members.items()}
+    return type(name, (torch.autograd.Function,), parts | {"generate_vmap_rule": True})
 
 
 def outside() -> int:

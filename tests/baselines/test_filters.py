@@ -309,5 +309,5 @@ class TestOpencv:
     @pytest.mark.parametrize("method", OPENCV, ids=name)
     def test_without_the_contrib_modules_it_says_what_to_install(self, method, monkeypatch):
         monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))
-        with pytest.raises(InputError, match=r'pip install "dada\[opencv-contrib\]"'):
+        with pytest.raises(InputError, match=r'pip install "dada-sr\[opencv-contrib\]"'):
             method(scene())

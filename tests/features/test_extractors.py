@@ -174,7 +174,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}")
 
     monkeypatch.setattr("dada.features.backbones.import_module", missing)
-    with pytest.raises(InputError, match=r'pip install "dada\[backbones\]"'):
+    with pytest.raises(InputError, match=r'pip install "dada-sr\[backbones\]"'):
         build("unet-resnet18")
 
 

@@ -109,7 +109,7 @@ def _contrib(name: str) -> Any:
     if not hasattr(cv2, "ximgproc"):
         raise InputError(
             f"method {name} needs OpenCV's contrib modules, which are not installed. "
-            'Install them with: pip install "dada[opencv-contrib]"'
+            'Install them with: pip install "dada-sr[opencv-contrib]"'
         )
     return cv2.ximgproc
 

@@ -83,7 +83,7 @@ def _open_mat(path: Path) -> Any:
     try:
         import h5py
     except ImportError:
-        raise InputError("reading NYUv2 needs h5py: pip install 'dada[train]'.") from None
+        raise InputError("reading NYUv2 needs h5py: pip install 'dada-sr[train]'.") from None
     try:
         file = h5py.File(path, "r")
     except OSError as error:

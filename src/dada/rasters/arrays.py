@@ -198,7 +198,7 @@ def write_zarr(plan: Plan, folder: Path, target: Path) -> None:
         import zarr  # noqa: F401
     except ImportError:
         raise InputError(
-            "Zarr needs packages. Install them with pip install 'dada[rasters]', or write to .tif."
+            "Zarr needs packages. Install them with pip install 'dada-sr[rasters]', or write to .tif."
         ) from None
     virtual = write_virtual(plan, folder)
     opened: Any = rioxarray.open_rasterio(virtual, chunks={"y": CHUNK, "x": CHUNK}, mask_and_scale=False)

@@ -164,7 +164,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError:
         raise InputError(
-            "several processes and clusters need dask. Install it with pip install 'dada[rasters]', or use --workers 1."
+            "several processes and clusters need dask. Run pip install 'dada-sr[rasters]', or use --workers 1."
         ) from None
     return distributed
 

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from dada.diffusion.blocks import block_mean, spread
-from dada.diffusion.bounds import between
 from dada.errors import InputError
 from dada.io.atomic import atomic_path
 from dada.io.rounding import cast
@@ -21,6 +20,7 @@ from dada.rasters.files import CACHE, gdal
 from dada.rasters.plan import Plan, Stored
 from dada.rasters.state import Found, Task, read_values
 from dada.upsampling.bounds import bounds
+from dada.upsampling.projection import between
 
 GDAL_TYPES = {
     "uint8": "Byte", "int8": "Int8", "uint16": "UInt16", "int16": "Int16", "uint32": "UInt32", "int32": "Int32",

@@ -111,6 +111,6 @@ def _curves(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        print("note: no curves, as tensorboard is not installed (pip install 'dada[train]').", file=sys.stderr)
+        print("note: no curves, as tensorboard is not installed (pip install 'dada-sr[train]').", file=sys.stderr)
         return None
     return SummaryWriter(str(folder / "curves"), purge_step=step)

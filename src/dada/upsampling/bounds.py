@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from dada.diffusion import down
-from dada.diffusion.bounds import between
 from dada.sample import MEAN, Sampling
+from dada.upsampling.projection import between
 
 LEAST_SHARE = 0.1  # of the least value of a source: how low a result may go
 MARGIN, HIDDEN = 0.05, 1024  # how far out of the range of its source a result may go, see `bounds`

@@ -7,41 +7,47 @@ loop for each cell is slower.
 
 from __future__ import annotations
 
+import numpy as np
+
 from dada.compiling import inlined
 
 
 @inlined
 def expand(cells, starts, out):
     """Copy each cell to its pixels."""
-    count = cells.shape[0]
-    width = starts[1] - starts[0]
-    if out.shape[0] == width * count:
-        for k in range(width):
-            part = out[k::width]
-            for cell in range(count):
-                part[cell] = cells[cell]
-    else:
+    count, width = cells.shape[0], starts[1] - starts[0]
+    if width % 4 or out.shape[0] != width * count:
         for cell in range(count):
             for j in range(starts[cell], starts[cell + 1]):
                 out[j] = cells[cell]
+        return
+    fours = np.empty(out.shape[0] // 4, out.dtype)
+    for k in range(width // 4):
+        part = fours[k :: width // 4]
+        for cell in range(count):
+            part[cell] = cells[cell]
+    for q in range(fours.shape[0]):
+        for k in range(4):
+            out[4 * q + k] = fours[q]
 
 
 @inlined
 def reduce(row, starts, cells):
     """Sum the pixels of each cell."""
-    count = cells.shape[0]
-    width = starts[1] - starts[0]
-    for cell in range(count):
-        cells[cell] = 0
-    if row.shape[0] == width * count:
-        for k in range(width):
-            part = row[k::width]
-            for cell in range(count):
-                cells[cell] += part[cell]
-    else:
+    count, width = cells.shape[0], starts[1] - starts[0]
+    cells[:] = 0
+    if width % 4 or row.shape[0] != width * count:
         for cell in range(count):
             for j in range(starts[cell], starts[cell + 1]):
                 cells[cell] += row[j]
+        return
+    fours = np.empty(row.shape[0] // 4, row.dtype)
+    for q in range(fours.shape[0]):
+        fours[q] = (row[4 * q] + row[4 * q + 1]) + (row[4 * q + 2] + row[4 * q + 3])
+    for k in range(width // 4):
+        part = fours[k :: width // 4]
+        for cell in range(count):
+            cells[cell] += part[cell]
 
 
 @inlined

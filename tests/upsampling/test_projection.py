@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dada.diffusion import down, up
-from dada.diffusion.bounds import between, not_below
+from dada.upsampling.projection import between, not_below
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5), st.integers(1, 5))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .blocks import Blocks, partition, spread
+from dada.diffusion.blocks import Blocks, partition, spread
 
 ROUNDS = 64  # of finding what stays above the floor; a handful is usual
 
