@@ -123,3 +123,8 @@ def test_the_commands_align_and_leave_a_tenth_of_what_a_shifted_pair_leaves(pair
     error = {name: np.square(read_image(tmp_path / f"{name}.png").values / 1000 - truth)[seen].mean() for name in names}
     assert error["aligned"] < 0.1 * error["shifted"]
     assert main(["upsample", *files, "--depth-camera", "90,90,39.5,29.5"]) == 2
+    for more in (["--sampling", "point"], ["--noise", "5mm"]):
+        capsys.readouterr()
+        assert main(["upsample", *files, *cameras, *more, "-o", str(tmp_path / "refused.png")]) == 2
+        assert "aligning makes points" in capsys.readouterr().err
+    assert not (tmp_path / "refused.png").exists()

@@ -92,6 +92,25 @@ def test_the_command_reads_images_as_kitti_writes_them(scene, tmp_path, capsys):
     assert "measured pixels" in capsys.readouterr().out
 
 
+def test_zero_is_no_measurement_also_in_a_sparse_image_of_floats(scene, tmp_path, capsys):
+    depth, guide = scene
+    _, known = sparse_of(depth, 0.05)
+    write_image(tmp_path / "sparse.tiff", np.where(known, depth, 0).astype(np.float32))
+    write_image(tmp_path / "rgb.png", guide)
+    files = [str(tmp_path / "sparse.tiff"), str(tmp_path / "rgb.png")]
+    assert main(["complete", *files, "--model", "none"]) == 0
+    assert f", {known.sum()} measured pixels" in capsys.readouterr().out
+    assert read_image(tmp_path / "sparse_completed.tiff").values.min() > 0.5 * depth.min()
+
+
+def test_points_of_float64_are_met_to_all_digits(scene):
+    depth, guide = scene
+    _, known = sparse_of(depth, 0.02)
+    sparse = np.where(known, depth.astype(np.float64) + 1 / 3, 0)
+    result = dada.complete(sparse, guide, model="none")
+    assert np.abs(result.values - sparse)[known].max() < 1e-14
+
+
 def test_the_command_reads_lists_of_points(scene, tmp_path):
     depth, guide = scene
     _, known = sparse_of(depth, 0.05)

@@ -43,6 +43,30 @@ def test_the_result_gives_back_what_was_measured(scene, cells, kind, adjust):
     assert result.report.sampling == kind
 
 
+@pytest.mark.parametrize("confident", [True, False])
+@pytest.mark.parametrize("adjust", ["ratio", "shift"])
+def test_points_of_float64_sources_are_met_to_all_digits(scene, adjust, confident):
+    """They are solved in float32, as means are."""
+    depth, guide = scene
+    source = down(depth.astype(np.float64) + 1 / 3, "point", (12, 15))
+    confidence = np.where(np.arange(180).reshape(12, 15) % 7 == 0, 0.5, 1.0)
+    given = {} if confident else {"confidence": confidence}
+    result = dada.upsample(source, guide, model="none", sampling="point", adjust=adjust, **given)
+    met = np.abs(down(result.values, "point", (12, 15)) - source) < 1e-14
+    assert result.values.dtype == np.float64
+    assert met[(confidence == 1) | confident].all()
+    assert confident or not met[confidence < 1].all()
+
+
+def test_images_of_a_batch_are_sampled_as_they_would_be_alone(scene):
+    depth, guide = scene
+    sources = np.stack([down(depth, "point", (12, 15)), down(depth[::-1].copy(), "point", (12, 15))])
+    both = dada.upsample(sources, np.stack([guide, guide[::-1]]), model="none", sampling="point")
+    alone = dada.upsample(sources[0], guide, model="none", sampling="point")
+    assert np.array_equal(both.values[0], alone.values)
+    assert both.report.sampling == "point"
+
+
 def test_points_taken_for_points_leave_less_than_taken_for_means_or_interpolated(scene):
     depth, guide = scene
     source = down(depth, "point", (12, 15))

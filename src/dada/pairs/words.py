@@ -25,7 +25,8 @@ def summary(source: Path, output: Path, outcome: Outcome) -> list[str]:
     down, across = report.factors
     factor = f"x{across:.4g}" if round(across, 3) == round(down, 3) else f"x{across:.4g} across, x{down:.4g} down"
     lines = [f"{source.name} {w} x {h} -> {output} {W} x {H} ({factor}), {storage.words}{_about_unit(outcome)}"]
-    if (h, w) == (H, W) and report.sampling == "point":  # aligned
+    aligned = (h, w) == (H, W) and report.sampling == "point"
+    if aligned:
         points = f"{h * w - report.invalid_cells} points on the grid of the guide"
         lines = [f"{source.name}, {points} -> {output} {W} x {H}, {storage.words}"]
     lines += _about_consistency(outcome)
@@ -34,8 +35,7 @@ def summary(source: Path, output: Path, outcome: Outcome) -> list[str]:
     if report.sampling != "mean":
         how += f", sampling {report.sampling}"
     lines.append(f"{how}, {report.iterations} {steps}, {outcome.seconds:.1f} s")
-    lines += _about_invalid(outcome)
-    return lines
+    return lines + (_about_storage(outcome) if aligned else _about_invalid(outcome))
 
 
 def completion_summary(source: Path, output: Path, outcome: Outcome, robust: bool) -> list[str]:
@@ -98,13 +98,14 @@ def _about_invalid(outcome: Outcome) -> list[str]:
             else f"{report.invalid_pixels} pixels stay invalid (--fill gives them values)"
         )
         lines.append(f"{report.invalid_cells} of {cells} source cells are invalid: {fate}")
-    if report.bounded_pixels:
-        lines.append(f"{report.bounded_pixels} pixels would have gone far from all measurements, and were kept back")
     return lines + _about_storage(outcome)
 
 
 def _about_storage(outcome: Outcome) -> list[str]:
     lines = []
+    if outcome.report.bounded_pixels:
+        count = outcome.report.bounded_pixels
+        lines.append(f"{count} pixels would have gone far from all measurements, and were kept back")
     if outcome.kept_within:
         lines.append(
             f"{outcome.kept_within} pixels would have left the range of {outcome.storage.dtype} and were kept within it"
