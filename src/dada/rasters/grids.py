@@ -187,8 +187,8 @@ def _check_factors(source: Info, guide: Info, down: float, across: float) -> Non
     if max(down, across) < 1 / FINER:
         hint = "Swap the two files" if len(guide.bands) == 1 else "Give a guide finer than the source"
         raise InputError(
-            f"{source.path} is finer than its guide {guide.path}: {ratio}. {hint}: the source is the coarse raster, the "
-            "guide the fine one."
+            f"{source.path} is finer than its guide {guide.path}: {ratio}. {hint}: the source is the coarse raster, "
+            "the guide the fine one."
         )
     if max(down, across) <= FINER:
         raise InputError(f"{source.path} is as fine as its guide {guide.path}: there is nothing to make finer.")
