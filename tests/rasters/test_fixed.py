@@ -1,4 +1,4 @@
-"""A window solved again with its surroundings held fixed returns to the solution of the whole."""
+"""A window solved again with its surroundings window fixed returns to the solution of the whole."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 from dada.diffusion import Coefficients, equilibrium, partition
 from dada.diffusion.blocks import from_starts
-from dada.rasters.fixed import Held, Surroundings, solve_held
+from dada.rasters.fixed import FixedWindow, Surroundings, solve_window
 
 
 @pytest.mark.parametrize("adjust", ["shift", "ratio"])
@@ -38,7 +38,7 @@ def test_a_disturbed_window_returns_to_the_solution(adjust, size, cut):
     if right < W:
         sides["right"] = Surroundings(whole[rows, right], across[rows, right - 1])
     noise = np.random.default_rng(0).standard_normal((bottom - top, right - left))
-    held = Held(
+    window = FixedWindow(
         whole[rows, cols] * (1 + 0.01 * noise),
         down[top : bottom - 1, cols],
         across[rows, left : right - 1],
@@ -47,7 +47,7 @@ def test_a_disturbed_window_returns_to_the_solution(adjust, size, cut):
         from_starts(blocks.rows[a : b + 1] - top, blocks.cols[d : e + 1] - left),
         sides,
     )
-    found, change, solution = solve_held(held, adjust, 1e-14)
+    found, change, solution = solve_window(window, adjust, 1e-14)
     assert bool(solution.converged)
     assert change > 1e-4
     np.testing.assert_allclose(found, whole[rows, cols], atol=3e-6)

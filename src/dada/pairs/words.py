@@ -1,4 +1,4 @@
-"""What is said of a result, and how it is called."""
+"""The sentences about a result, and the name of its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A window solved again with everything around it held fixed.
+"""A window solved again with everything around it fixed.
 
 The solver knows cells and their means, not fixed pixels. A pixel that is a cell of its own has a fixed value, but
 blocks are rows times columns: beside a block s pixels wide, a row of single pixels cannot be s cells. So each fixed
@@ -44,8 +44,8 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Held:
-    """A window whose surroundings are held fixed.
+class FixedWindow:
+    """A window whose surroundings are fixed.
 
     Attributes:
         values: [H, W], where the solution starts.
@@ -64,18 +64,18 @@ class Held:
     sides: dict[str, Surroundings]
 
 
-def solve_held(held: Held, adjust: Adjust, tolerance_energy: float) -> tuple[np.ndarray, float, Solution]:
-    """Solve a window with its surroundings held fixed.
+def solve_window(window: FixedWindow, adjust: Adjust, tolerance_energy: float) -> tuple[np.ndarray, float, Solution]:
+    """Solve a window with its surroundings fixed.
 
     Args:
-        held: the window.
+        window: with what is known around it.
         adjust: "ratio" or "shift".
         tolerance_energy: energy of the error, y'L y, at which the solution may stop.
 
     Returns:
         The values [H, W], the energy of what changed, and the solution of the window with its rings.
     """
-    padded = _with_rings(held)
+    padded = _with_rings(window)
     c = Coefficients(*(torch.from_numpy(edges)[None] for edges in (padded.vertical, padded.horizontal)))
     source, mask = (torch.from_numpy(cells)[None, None] for cells in (padded.source, padded.valid))
     reference = _energy(spread(source[0, 0], padded.blocks), c)
@@ -97,7 +97,7 @@ def _energy(y: Tensor, c: Coefficients) -> float:
 
 @dataclass(frozen=True)
 class _Padded:
-    """A window with its rings; see `Held`."""
+    """A window with its rings; see `FixedWindow`."""
 
     values: np.ndarray
     vertical: np.ndarray
@@ -109,38 +109,38 @@ class _Padded:
     inner: tuple[slice, slice]  # the window in it
 
 
-def _with_rings(held: Held) -> _Padded:
+def _with_rings(window: FixedWindow) -> _Padded:
     """Place the fixed neighbours around a window."""
-    heights, widths = np.diff(held.blocks.rows), np.diff(held.blocks.cols)
-    above, below = (int(widths.max()) if side in held.sides else 0 for side in ("top", "bottom"))
-    before, after = (int(heights.max()) if side in held.sides else 0 for side in ("left", "right"))
+    heights, widths = np.diff(window.blocks.rows), np.diff(window.blocks.cols)
+    above, below = (int(widths.max()) if side in window.sides else 0 for side in ("top", "bottom"))
+    before, after = (int(heights.max()) if side in window.sides else 0 for side in ("left", "right"))
     depth = (above, below), (before, after)
-    H, W = held.values.shape
+    H, W = window.values.shape
     pixels, edge_v, edge_h = (
         (H + above + below, W + before + after),
         (H + above + below - 1, W + before + after),
         (H + above + below, W + before + after - 1),
     )
     inner = slice(above, above + H), slice(before, before + W)
-    values, measured = np.pad(held.values, depth, mode="edge"), np.ones(pixels, bool)
-    source, valid = np.pad(held.source, depth, mode="edge"), np.pad(held.valid, depth, constant_values=True)
+    values, measured = np.pad(window.values, depth, mode="edge"), np.ones(pixels, bool)
+    source, valid = np.pad(window.source, depth, mode="edge"), np.pad(window.valid, depth, constant_values=True)
     vertical, horizontal = np.zeros(edge_v, values.dtype), np.zeros(edge_h, values.dtype)
-    vertical[above : above + H - 1, inner[1]] = held.vertical
-    horizontal[inner[0], before : before + W - 1] = held.horizontal
+    vertical[above : above + H - 1, inner[1]] = window.vertical
+    horizontal[inner[0], before : before + W - 1] = window.horizontal
     _corners(values, source, depth)
-    for side in held.sides:
+    for side in window.sides:
         flip = _OUTWARDS[side]
         tall = side in ("top", "bottom")
-        starts, across = (held.blocks.cols, before) if tall else (held.blocks.rows, above)
+        starts, across = (window.blocks.cols, before) if tall else (window.blocks.rows, above)
         count = {"top": above, "bottom": below, "left": before, "right": after}[side]
         edges = vertical if tall else horizontal
         cut = slice(across, across + (W if tall else H))
         cells = slice(across, across + len(starts) - 1)
         _ring(
-            held.sides[side], starts, flip(values)[-count - 1 :, cut], flip(edges)[-count:, cut],
+            window.sides[side], starts, flip(values)[-count - 1 :, cut], flip(edges)[-count:, cut],
             flip(measured)[-count:, cut], flip(source)[-count:, cells],
         )  # fmt: skip
-    rows, cols = _padded_starts(held.blocks.rows, *depth[0]), _padded_starts(held.blocks.cols, *depth[1])
+    rows, cols = _padded_starts(window.blocks.rows, *depth[0]), _padded_starts(window.blocks.cols, *depth[1])
     return _Padded(values, vertical, horizontal, source, valid, measured, from_starts(rows, cols), inner)
 
 
@@ -155,7 +155,7 @@ def _ring(
     """Fill one ring in place.
 
     Args:
-        side: what is held fixed there.
+        side: what is fixed there.
         starts: first pixel of each block along the side, and the end.
         values: [1 + depth, n], from the last row of the window outwards.
         edges: [depth, n], that from row k to row k + 1 of the values.
@@ -177,7 +177,7 @@ def _ring(
 
 
 def _corners(values: np.ndarray, source: np.ndarray, depth: tuple[tuple[int, int], tuple[int, int]]) -> None:
-    """Cells in corners between two rings have no neighbours; they are held at what stands there."""
+    """Cells in corners between two rings have no neighbours; they are fixed at what stands there."""
     (above, below), (before, after) = depth
     for rows in (slice(0, above), slice(values.shape[0] - below, None)):
         for cols in (slice(0, before), slice(values.shape[1] - after, None)):

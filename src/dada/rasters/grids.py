@@ -183,17 +183,17 @@ def _check_factors(source: Info, guide: Info, down: float, across: float) -> Non
     """Refuse a source that is not coarser than its guide."""
     if down >= FINER and across >= FINER:
         return
-    said = f"a cell of the source is {across:.3g} x {down:.3g} pixels of the guide"
+    ratio = f"a cell of the source is {across:.3g} x {down:.3g} pixels of the guide"
     if max(down, across) < 1 / FINER:
         hint = "Swap the two files" if len(guide.bands) == 1 else "Give a guide finer than the source"
         raise InputError(
-            f"{source.path} is finer than its guide {guide.path}: {said}. {hint}: the source is the coarse raster, the "
-            "guide the fine one."
+            f"{source.path} is finer than its guide {guide.path}: {ratio}. {hint}: the source is the coarse raster, "
+            "the guide the fine one."
         )
     if max(down, across) <= FINER:
         raise InputError(f"{source.path} is as fine as its guide {guide.path}: there is nothing to make finer.")
     raise InputError(
-        f"{guide.path} is finer than the source {source.path} in one direction only: {said}. Resample the guide to "
+        f"{guide.path} is finer than the source {source.path} in one direction only: {ratio}. Resample the guide to "
         "pixels that are smaller than a cell in both directions."
     )
 

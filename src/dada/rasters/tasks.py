@@ -15,7 +15,7 @@ from dada.models.model import Model
 from dada.models.registry import load_model
 from dada.rasters.cells import inner_cells, read_cells
 from dada.rasters.files import opened_guide, read_guide
-from dada.rasters.fixed import Held, Surroundings, solve_held
+from dada.rasters.fixed import FixedWindow, Surroundings, solve_window
 from dada.rasters.output import store_tile
 from dada.rasters.plan import MANIFEST, Plan, read_plan
 from dada.rasters.state import (
@@ -191,7 +191,7 @@ def solve_seam(plan: Plan, folder: Path, task: Task) -> Found:
     cells = inner_cells(plan, window, read_cells(plan, folder, window))
     kind = state.dtype
     source = np.where(cells.valid, (cells.values - kind.type(offset)) / kind.type(unit), 0).astype(kind)
-    held = Held(
+    fixed = FixedWindow(
         values=np.ascontiguousarray(state[rows, cols]),
         vertical=edges[0][rows, cols][:-1],
         horizontal=edges[1][rows, cols][:, :-1],
@@ -201,7 +201,7 @@ def solve_seam(plan: Plan, folder: Path, task: Task) -> Found:
         sides=_sides(state, edges, rows, cols),
     )
     allowed = max(plan.settings.tolerance**2 * tiled.density, LEAST_ENERGY) * float(np.prod(window.size))
-    values, change, solution = solve_held(held, plan.adjust, MARGIN * allowed)
+    values, change, solution = solve_window(fixed, plan.adjust, MARGIN * allowed)
     stats = {
         "change": change,
         "allowed": allowed,

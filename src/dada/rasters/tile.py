@@ -134,9 +134,9 @@ def tile_problem(geometry: Geometry, window: Window, cells: Cells, guide: torch.
     cols = geometry.cols.positions(*window.cols) - margins[1][0]
     interpolated = bicubic_window(cells.filled, rows, cols, (whole.low, whole.high))
     valid = cells.valid[inner] & geometry.complete(window)
-    held = ends_of(geometry, window) & ~cells.valid[inner]
-    values = np.where(held, cells.filled[inner], np.where(valid, cells.values[inner], 0))
-    source, known = (torch.from_numpy(v)[None, None] for v in (values, valid | held))
+    kept = ends_of(geometry, window) & ~cells.valid[inner]
+    values = np.where(kept, cells.filled[inner], np.where(valid, cells.values[inner], 0))
+    source, known = (torch.from_numpy(v)[None, None] for v in (values, valid | kept))
     start = interpolated[None, None].to(source.dtype)
     return Problem(guide[None], source, known, whole=whole, blocks=geometry.blocks(window), interpolated=start)
 
