@@ -10,7 +10,7 @@ from dada.errors import InputError
 from dada.models.config import DadaConfig
 from dada.models.dada import DADA
 from dada.models.files import save
-from dada.training import TrainConfig, ValidationConfig, read_config, toml, train
+from dada.training import DataConfig, TrainConfig, ValidationConfig, read_config, toml, train
 from dada.training.networks import build
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -141,3 +141,5 @@ def test_samplings_are_checked_before_a_training_begins():
         TrainConfig(sampling=("mean", "nearest"))
     with pytest.raises(InputError, match=r"validation\.sampling is empty"):
         TrainConfig(validation=ValidationConfig(sampling=()))
+    with pytest.raises(InputError, match='augmentation "paper" averages'):
+        TrainConfig(data=(DataConfig(dataset="painted:0", augmentation="paper"),), factors=(8,), sampling=("point",))
