@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dada.models.dada import DADA
     from dada.models.registry import load_model
     from dada.rasters import upsample_raster, upsample_xarray
-    from dada.upsampling import Result, upsample
+    from dada.upsampling import Result, complete, upsample
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "InputError",
     "Result",
     "__version__",
+    "complete",
     "load_model",
     "upsample",
     "upsample_raster",
@@ -41,6 +42,10 @@ def __getattr__(name: str) -> Any:
             from dada.upsampling import Result
 
             return Result
+        case "complete":
+            from dada.upsampling import complete
+
+            return complete
         case "load_model":
             from dada.models.registry import load_model
 

@@ -161,18 +161,12 @@ def test_torch_compile_takes_it_whole():
 def test_the_operators_are_sound():
     """torch's own checks: schema, fake results, and gradients through the dispatcher."""
     source, c = random_problem((6, 8), (2, 2), batch=2)
-    given = (*leaves(source[:, 0], *c), None, None, None, None, None, "ratio", 1e-8, 100, True)
+    given = (*leaves(source[:, 0], *c), None, None, None, None, None, "ratio", 1e-8, 100, True, True)
     tests = ("test_schema", "test_faketensor", "test_autograd_registration")
     torch.library.opcheck(torch.ops.dada.equilibrium.default, given, test_utils=tests)
     weight = leaves(random_weight(source[:, 0].shape))
-    given = (
-        *leaves(torch.rand(2, 6, 8).double(), torch.rand(2, 6, 8).double() + 1),
-        *given[:3],
-        *weight,
-        None,
-        None,
-        None,
-    )
+    fields = leaves(torch.rand(2, 6, 8).double(), torch.rand(2, 6, 8).double() + 1)
+    given = (*fields, *given[:3], *weight, None, None, None)
     torch.library.opcheck(torch.ops.dada.equilibrium_gradient.default, (*given, "shift", 1e-3, 100), test_utils=tests)
 
 

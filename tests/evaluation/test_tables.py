@@ -117,7 +117,7 @@ def test_other_data_and_protocols_have_nothing_of_the_paper_beside_them(report, 
 def test_details_explain_their_own_definitions(report):
     for table in details(report):
         assert "This project's definitions" in table.caption
-        assert len(table.columns) == 10
+        assert len(table.columns) == 11
 
 
 def test_scenes_have_rows_of_their_own(report):

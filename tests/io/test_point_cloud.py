@@ -63,3 +63,15 @@ def test_what_does_not_match_is_refused_and_nothing_written(tmp_path: Path):
         with pytest.raises(InputError):
             write_point_cloud(tmp_path / name, depth, colours, CAMERA, valid)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pixels_that_float_between_two_surfaces_are_left_out_if_asked(tmp_path):
+    depth = np.full((20, 24), 3.0)
+    depth[:, 12:], depth[:, 11] = 1.0, 2.1  # a column of mixed depths between wall and box
+    slope = np.linspace(1.0, 1.3, 24)[None].repeat(20, axis=0)
+    colours, valid = np.zeros((20, 24, 3), np.uint8), np.ones((20, 24), bool)
+    camera = (100.0, 100.0, 12.0, 10.0)
+    everything = write_point_cloud(tmp_path / "all.ply", depth, colours, camera, valid)
+    fewer = write_point_cloud(tmp_path / "fewer.ply", depth, colours, camera, valid, without_flying=True)
+    assert (everything, fewer) == (480, 460)
+    assert write_point_cloud(tmp_path / "slope.ply", slope, colours, camera, valid, without_flying=True) == 480

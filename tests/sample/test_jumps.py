@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dada.sample.jumps import jump_edges, jumps, widen
+from dada.sample.jumps import flying, jump_edges, jumps, sides, widen
 
 ROW = [[1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]] * 2  # a jump in the middle
 
@@ -50,3 +50,11 @@ def test_widening_reaches_rows_and_columns() -> None:
     mask[2, 3] = True
     assert widen(mask, 1).nonzero().tolist() == [[i, j] for i in (1, 2, 3) for j in (2, 3, 4)]
     assert widen(mask, 0) is mask
+
+
+def test_flying_pixels_lie_between_two_sides_and_far_from_both():
+    truth = torch.tensor([[1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0]]).repeat(4, 1)
+    low, high = sides(truth, torch.ones_like(truth, dtype=torch.bool), 2)
+    blurred = torch.tensor([[1.0, 1.0, 1.1, 1.7, 2.4, 2.8, 3.0, 3.0]]).repeat(4, 1)
+    assert flying(blurred, low, high, 0.2)[0].tolist() == [False, False, False, True, True, False, False, False]
+    assert not flying(truth, low, high, 0.2).any()

@@ -10,7 +10,7 @@ from dada.errors import InputError
 from dada.models.config import DadaConfig
 from dada.models.dada import DADA
 from dada.models.files import save
-from dada.training import TrainConfig, read_config, toml, train
+from dada.training import DataConfig, TrainConfig, ValidationConfig, read_config, toml, train
 from dada.training.networks import build
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -134,3 +134,12 @@ def test_a_finer_head_starts_as_the_plain_one(tmp_path: Path):
     save(finer, tmp_path / "finer.safetensors")
     with pytest.raises(InputError, match="do not fit"):  # what would be lost is not lost silently
         build(TrainConfig(network=settings, start=str(tmp_path / "finer.safetensors")))
+
+
+def test_samplings_are_checked_before_a_training_begins():
+    with pytest.raises(InputError, match="sampling 'nearest' is unknown"):
+        TrainConfig(sampling=("mean", "nearest"))
+    with pytest.raises(InputError, match=r"validation\.sampling is empty"):
+        TrainConfig(validation=ValidationConfig(sampling=()))
+    with pytest.raises(InputError, match='augmentation "paper" averages'):
+        TrainConfig(data=(DataConfig(dataset="painted:0", augmentation="paper"),), factors=(8,), sampling=("point",))

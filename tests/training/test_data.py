@@ -73,6 +73,16 @@ def test_each_factor_has_its_crop_and_batch(small: TrainConfig):
     assert seen == {(4.0, (32, 32), 3), (16.0, (64, 64), 1)}
 
 
+def test_each_step_has_one_way_of_making_sources(small: TrainConfig):
+    batches = Batches(replace(small, sampling=("mean", "point:0,0")))
+    drawn = {str(batches[step].sampling): batches[step] for step in range(8)}
+    assert drawn.keys() == {"mean", "point:0,0"}
+    points = drawn["point:0,0"]
+    assert points.target is not None
+    factor = int(points.factor)
+    assert torch.equal(points.source, points.target[..., ::factor, ::factor] * points.source_mask)
+
+
 def test_data_sets_are_drawn_by_weight(small: TrainConfig):
     data = (DataConfig(dataset="painted:1", weight=3), DataConfig(dataset="painted:2"))
     batches = Batches(replace(small, data=data, crop=(16,), batch=(50,)))

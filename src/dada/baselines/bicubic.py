@@ -36,4 +36,4 @@ class Convolution:
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W], see `dada.sample.Method`."""
-        return initialise(sample.source, sample.source_mask, sample.size, "torch")
+        return initialise(sample.source, sample.source_mask, sample.size, "torch", sample.sampling)

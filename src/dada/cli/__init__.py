@@ -73,9 +73,11 @@ def _parse(arguments: list[str]) -> Any:
     """One of the commands, with its options."""
     import tyro
 
+    from dada.cli.align import Align
     from dada.cli.app import App
     from dada.cli.batch import Batch
     from dada.cli.benchmark import Benchmark
+    from dada.cli.complete import Complete
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
     from dada.cli.raster import Raster
@@ -93,6 +95,8 @@ def _parse(arguments: list[str]) -> Any:
         {
             "upsample": Upsample,
             "batch": Batch,
+            "complete": Complete,
+            "align": Align,
             "raster": Raster,
             "demo": Demo,
             "app": App,

@@ -33,6 +33,11 @@ class Measuring:
     protocol: Literal["P1", "P2"] = "P1"
     """P1: the paper's (crops of 256 x 256, averaged down; MSE and MAE). P2: that of DKN and its successors
     (whole images, bicubic downsampling, RMSE of each image). Their numbers do not compare."""
+    sampling: Annotated[
+        str | None,
+        arg(metavar="mean|point|point:ROWS,COLUMNS|bicubic", help_behavior_hint="(default: the protocol's own)"),
+    ] = None
+    """How sources are made from the truth. The tables say so where it is not the protocol's own way."""
     crop: Annotated[
         int | None, arg(metavar="PIXELS", help_behavior_hint="(default: the protocol's own, 256 for P1)")
     ] = None
@@ -71,6 +76,7 @@ class Measuring:
         from dada.evaluation.protocol import load_protocol
 
         protocol = load_protocol(self.protocol)
+        protocol = protocol if self.sampling is None else protocol.with_sampling(self.sampling)
         return protocol if self.crop is None else protocol.with_crop(self.crop)
 
     def limit(self) -> int | None:

@@ -52,6 +52,8 @@ class Upsample(Options):
     """Also write the result as coloured points in metres."""
     intrinsics: Annotated[str | None, arg(metavar="FX,FY,CX,CY", help_behavior_hint="")] = None
     """Camera of the guide in its pixels, for the point cloud."""
+    without_flying: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Leave pixels that float between two surfaces out of the point cloud."""
     threads: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: all cores)")] = None
     """How many threads compute; with 1 the result is, bit for bit, that of `dada batch` and of the page."""
     quiet: Annotated[bool, arg(aliases=["-q"], help_behavior_hint="")] = False
@@ -80,6 +82,7 @@ class Upsample(Options):
             report=self.report,
             point_cloud=self.point_cloud,
             intrinsics=self.intrinsics,
+            without_flying=self.without_flying,
         )
         outcome = run_job(job)
         if not self.quiet:

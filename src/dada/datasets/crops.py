@@ -13,7 +13,7 @@ from dada.datasets.pair import Pair
 from dada.errors import InputError
 
 if TYPE_CHECKING:
-    from dada.sample import Interpolation, Sample
+    from dada.sample import Interpolation, Sample, Sampling
 
 SIZE = 256
 SOURCE_VALID, TARGET_VALID = 0.9, 0.8  # smallest valid shares of a training crop
@@ -122,19 +122,24 @@ def resize_target(target: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def to_sample(
-    pairs: Pair | Sequence[Pair], factor: int, unit: float, interpolation: Interpolation = "clough-tocher"
+    pairs: Pair | Sequence[Pair],
+    factor: int,
+    unit: float,
+    interpolation: Interpolation = "clough-tocher",
+    sampling: str | Sampling = "mean",
 ) -> Sample:
-    """Make a batch of protocol P1's problems: the source is the average of the valid pixels of the target.
+    """Make a batch of problems; those of protocol P1 have the average of the valid pixels of the target as the source.
 
     Args:
         pairs: one, or several of one size and number of bands; `factor` must divide height and width.
         factor: target pixels per source cell, along each axis.
         unit: the value that becomes 1.0: the data set's `unit`.
         interpolation: of the initial image; see `dada.sample.initialise`.
+        sampling: how the source is made: "mean", "point", "point:ROWS,COLUMNS" or "bicubic".
     """
     import torch
 
-    from dada.sample import make_sample
+    from dada.sample import Sampling, make_sample
 
     pairs = [pairs] if isinstance(pairs, Pair) else list(pairs)
     guide = torch.from_numpy(np.stack([unit_guide(p.guide).transpose(2, 0, 1) for p in pairs]))
@@ -142,7 +147,8 @@ def to_sample(
     valid = torch.isfinite(target)
     scaled = torch.where(valid, target, 0) / unit
     names = tuple(p.name for p in pairs)
-    return make_sample(guide, scaled, valid, factor, unit=unit, interpolation=interpolation, names=names)
+    how = Sampling.of(sampling)
+    return make_sample(guide, scaled, valid, factor, unit=unit, interpolation=interpolation, names=names, sampling=how)
 
 
 def unit_guide(guide: np.ndarray) -> np.ndarray:

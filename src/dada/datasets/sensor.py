@@ -159,4 +159,5 @@ def noisy_source(sample: Sample, amount: float, rng: Rng, interpolation: Interpo
     """
     noise = torch.from_numpy(rng.standard_normal(tuple(sample.source.shape), np.float32)).to(sample.source)
     source = sample.source + amount * noise * sample.source.square() * sample.source_mask
-    return replace(sample, source=source, initial=initialise(source, sample.source_mask, sample.size, interpolation))
+    initial = initialise(source, sample.source_mask, sample.size, interpolation, sample.sampling)
+    return replace(sample, source=source, initial=initial)

@@ -51,6 +51,7 @@ def equilibrium(
     weight: Tensor | None = None,
     blocks: Blocks | None = None,
     warn: bool = True,
+    coarse: bool = True,
 ) -> Solution:
     """Compute where the paper's loop ends (`iterate` with infinitely many steps), differentiably.
 
@@ -69,6 +70,8 @@ def equilibrium(
             (`shift`). Infinite (the default) is exact, 0 is no measurement.
         blocks: which pixels each cell covers, where that is not `partition` of the two sizes: the blocks of a tile.
         warn: whether to warn of an image that did not converge; the solution says so in any case.
+        coarse: whether coarser grids may precondition. Points that lie close need none, and an iteration without them
+            takes a fraction of the time.
 
     Returns:
         Solution, whose values carry gradients to source, coefficients and weight, and those of second order.
@@ -80,7 +83,7 @@ def equilibrium(
         raise ValueError(f"need tolerance > 0 and max_iterations >= 1, got {tolerance} and {max_iterations}")
     given = read_given(source, coefficients, mask, coverage, weight, blocks)
     begin = flat_initial(initial, source.shape[:2], given)
-    how = adjust, float(tolerance), max_iterations, warn
+    how = adjust, float(tolerance), max_iterations, warn, coarse
     found = solution_operator(*given, None if begin is None else begin.detach(), *how)
     return Solution.of(source.shape[:2], *found, tolerance=tolerance)
 
@@ -90,9 +93,10 @@ def equilibrium(
 
 def _solve(*given: Any) -> tuple[Tensor, ...]:
     """Return values [N, H, W]; for each image iterations, residual, converged, and the misfit's maximum and mean."""
-    *problem, initial, adjust, tolerance, limit, warn = given
+    *problem, initial, adjust, tolerance, limit, warn, coarse = given
     measurement, c = measure(Given(*problem), adjust), Coefficients(*problem[1:3])
-    values, *account = _in_groups(solve, c, measurement, adjust, start(initial, measurement), tolerance, limit)
+    begin = start(initial, measurement)
+    values, *account = _in_groups(solve, c, measurement, adjust, begin, tolerance, limit, coarse)
     count, residual, converged = account
     bad = [text for text, done in zip(why(count, residual, converged, tolerance), converged, strict=True) if not done]
     if warn and bad:
@@ -108,7 +112,7 @@ def _like_solution(source: Tensor, vertical: Tensor, horizontal: Tensor, *_: Any
 
 
 def _solution_backward(given: list[Any], y: Tensor, v: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    *problem, _, adjust, tolerance, limit, _ = given
+    *problem, _, adjust, tolerance, limit, _, _ = given
     return gradient_operator(v[0], y, *problem, adjust, GRADIENT_LOOSER * tolerance, limit)
 
 
@@ -138,7 +142,7 @@ _PROBLEM = (
     "Tensor source, Tensor vertical, Tensor horizontal, Tensor? weight, Tensor? coverage, int[]? rows, int[]? cols"
 )
 solution_operator = operator(
-    f"equilibrium({_PROBLEM}, Tensor? initial, str adjust, float tolerance, int limit, bool warn)"
+    f"equilibrium({_PROBLEM}, Tensor? initial, str adjust, float tolerance, int limit, bool warn, bool coarse)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _solve, _like_solution, _solution_backward, differentiable=1,
 )  # fmt: skip
@@ -173,7 +177,7 @@ def _in_groups(run: Any, c: Coefficients, measurement: Measurement, adjust: Adju
 
 
 def solve(
-    c: Coefficients, measurement: Measurement, adjust: Adjust, begin: Tensor, tolerance: float, limit: int
+    c: Coefficients, measurement: Measurement, adjust: Adjust, begin: Tensor, tolerance: float, limit: int, coarse: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Solve N images from `begin` [N, H, W]; return values, and [N] iterations, residual, converged.
 
@@ -182,6 +186,8 @@ def solve(
     """
     with np.errstate(all="ignore"):
         system = System(c, measurement, adjust)
+        if not coarse:
+            system.use_grids(())
         xp, backend, source = system.xp, system.backend, system.source
         # L ignores a constant; without it, more digits are left for what varies
         centre = system.mean_source() if adjust == "shift" else 0 * system.mean_source()

@@ -30,6 +30,7 @@ class Solution:
         misfit_mean: [B, K] mean of the same.
         converged: [B, K] bool, whether the tolerance was reached.
         tolerance: of the solver; None: the loop's steps were done.
+        told: why it stopped, in words, for each image; None: as the numbers tell.
     """
 
     values: Tensor
@@ -39,6 +40,7 @@ class Solution:
     misfit_max: Tensor
     misfit_mean: Tensor
     tolerance: float | None = None
+    told: list[str] | None = None
 
     @classmethod
     def of(cls, shape: tuple[int, ...], values: Tensor, *numbers: Tensor, tolerance: float | None = None) -> Solution:
@@ -50,7 +52,7 @@ class Solution:
     @property
     def reason(self) -> list[str]:
         """Why it stopped, in words, for each image."""
-        return why(self.iterations, self.residual, self.converged, self.tolerance)
+        return self.told or why(self.iterations, self.residual, self.converged, self.tolerance)
 
 
 def why(iterations: Tensor, residual: Tensor, converged: Tensor, tolerance: float | None) -> list[str]:

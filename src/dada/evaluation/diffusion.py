@@ -42,7 +42,7 @@ class Diffusion:
         """
         if not bool(sample.source_mask.flatten(1).any(dim=1).all()):
             raise InputError(f"{', '.join(sample.names) or 'the sample'}: there is no valid source cell to begin from.")
-        problem = Problem(sample.guide, sample.source, sample.source_mask)
+        problem = Problem(sample.guide, sample.source, sample.source_mask, sampling=sample.sampling)
         model, _ = suited_to(self.model, sample.guide.shape[1], sample.size)
         found = solve(problem, model, Solver(tolerance=self.tolerance))
         return torch.stack([one.values[None] for one in found])

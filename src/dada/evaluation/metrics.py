@@ -18,9 +18,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dada.diffusion.blocks import down
 from dada.sample import Sample
-from dada.sample.jumps import jumps, widen
+from dada.sample.jumps import flying, jumps, sides, widen
 
 BATCH = 32
 """Crops whose pixels the published rule averages together."""
@@ -39,12 +38,15 @@ class Thresholds:
             standard deviation, so that the definition also holds for data that are not lengths).
         jump: two neighbours that differ by more than this are the two sides of a jump, in units of the sample.
         reach: pixels on either side of a jump that count as near it.
+        flying: a pixel near a jump flies if it lies between the two sides and farther than this share of the jump from
+            both.
     """
 
     value: float = 0.05
     edge: float = 0.05
     jump: float = 0.05
     reach: int = 2
+    flying: float = 0.2
 
 
 THRESHOLDS = Thresholds()
@@ -60,6 +62,7 @@ class Sums:
         positive, relative, wrong: count of g > 0, over these the sum of |p - g| / g and the count of wrong values.
         edges, edges_wrong: count of pixels at a jump, and of those that are wrong.
         near, near_absolute: count of pixels near a jump, and their sum of |p - g|.
+        flying: count of pixels near a jump that float between its two sides.
         cells, cell_squared, cell_absolute, cell_worst: count of valid source cells, the sums of (down(p) - S)^2 and
             |down(p) - S|, and the largest of the latter.
     """
@@ -74,6 +77,7 @@ class Sums:
     edges_wrong: float = 0
     near: float = 0
     near_absolute: float = 0
+    flying: float = 0
     cells: float = 0
     cell_squared: float = 0
     cell_absolute: float = 0
@@ -120,8 +124,16 @@ class Sums:
         return _ratio(self.near_absolute, self.near)
 
     @property
+    def flying_share(self) -> float:
+        """Share of the pixels near a jump of g that lie between its two sides, far from both: flying pixels.
+
+        The sides are the least and the largest g within `Thresholds.reach` pixels (this project's definition).
+        """
+        return _ratio(self.flying, self.near)
+
+    @property
     def consistency_mse(self) -> float:
-        """Mean over valid cells of (down(p) - S)^2, down the mean of a block: the paper's MSE with a double dagger."""
+        """Mean over valid cells of (down(p) - S)^2, down as the source was made: the paper's double dagger."""
         return _ratio(self.cell_squared, self.cells)
 
     @property
@@ -155,6 +167,7 @@ class Scores:
     value_error: float
     edge_error: float
     jump_mae: float
+    flying_share: float
     consistency_mse: float
     consistency_mae: float
     consistency_max: float
@@ -164,6 +177,7 @@ class Scores:
         """The same errors in a unit that is 1 / factor as large: 0.1 turns millimetres into centimetres."""
         power = dict.fromkeys(asdict(self), 1) | {
             "mse": 2, "consistency_mse": 2, "consistency_max_squared": 2, "mape": 0, "value_error": 0, "edge_error": 0,
+            "flying_share": 0,
         }  # fmt: skip
         return Scores(**{name: value * factor ** power[name] for name, value in asdict(self).items()})
 
@@ -181,7 +195,7 @@ def measure(
         sample: with `target` and `target_mask`.
         thresholds: of the definitions that have some.
         border: pixels along each side that do not count.
-        averaged: whether the source is the mean over blocks; if not, consistency has no meaning and stays NaN.
+        averaged: whether consistency with the source is measured; if not, it stays NaN.
 
     Returns:
         The sums of each of the B images, in the data's unit.
@@ -202,24 +216,22 @@ def measure(
     low, cells = sample.source.cpu().double(), sample.source_mask.cpu()
     if not averaged:
         cells = torch.zeros_like(cells)
+    misfit = (sample.sampling.down(result, (low.shape[-2], low.shape[-1])) - low).abs()
     valid = sample.target_mask.cpu()
     return [
-        _sums(result[i, 0], truth[i, 0], known[i, 0], valid[i, 0], low[i, 0], cells[i, 0], sample.unit, thresholds)
+        _sums(result[i, 0], truth[i, 0], known[i, 0], valid[i, 0], misfit[i][cells[i]], sample.unit, thresholds)
         for i in range(len(sample))
     ]
 
 
-def _sums(
-    p: Tensor, g: Tensor, known: Tensor, valid: Tensor, s: Tensor, cells: Tensor, unit: float, limits: Thresholds
-) -> Sums:
-    """Of one image: p, g [H, W] and s [h, w] in units of `unit`."""
+def _sums(p: Tensor, g: Tensor, known: Tensor, valid: Tensor, misfit: Tensor, unit: float, limits: Thresholds) -> Sums:
+    """Of one image: p, g [H, W] and the misfit of its cells [n] in units of `unit`."""
     error = (p - g).abs()
     at_jump = jumps(g, valid, limits.jump)
     near = widen(at_jump, limits.reach - 1) & known
     at_jump = at_jump & known
     positive = known & (g > 0)
     relative = error[positive] / g[positive]
-    misfit = (down(p, (s.shape[0], s.shape[1])) - s).abs()[cells]
     totals = {
         "pixels": known.sum(),
         "squared": error[known].square().sum() * unit**2,
@@ -231,7 +243,8 @@ def _sums(
         "edges_wrong": (error[at_jump] > limits.edge).sum(),
         "near": near.sum(),
         "near_absolute": error[near].sum() * unit,
-        "cells": cells.sum(),
+        "flying": (flying(p, *sides(g, valid, limits.reach), limits.flying) & near).sum(),
+        "cells": torch.tensor(misfit.numel()),
         "cell_squared": misfit.square().sum() * unit**2,
         "cell_absolute": misfit.sum() * unit,
         "cell_worst": misfit.max() * unit if misfit.numel() else 0.0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate
 from dada.datasets.crops import grid_crops, to_sample, unit_guide
 from dada.errors import InputError
 from dada.evaluation.metrics import THRESHOLDS, Rule, Sums, Thresholds, measure
-from dada.sample import Sample
+from dada.sample import Sample, Sampling
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,8 +31,8 @@ class Protocol:
 
     Attributes:
         name: "P1" or "P2", printed beside every number.
-        downsampling: how the source is made from the truth: "mean" over the valid pixels of each block, or
-            "bicubic", antialiased, as image libraries resize.
+        downsampling: how the source is made from the truth, as `dada.sample.Sampling` names it: "mean" over the valid
+            pixels of each block, "point", or "bicubic", antialiased, as image libraries resize.
         crop: side of the crops in pixels; 0 for whole images, cropped to a multiple of the factor.
         border: pixels along each side that do not count.
         rule: how images are averaged in the main table; see `dada.evaluation.metrics.average`.
@@ -40,7 +40,7 @@ class Protocol:
     """
 
     name: str
-    downsampling: Literal["mean", "bicubic"]
+    downsampling: str
     crop: int
     border: int
     rule: Rule
@@ -57,6 +57,14 @@ class Protocol:
                 f"crop {crop} is not a side in pixels. Use {PROTOCOLS[self.name].crop}, or 0 for whole images."
             )
         return replace(self, crop=crop)
+
+    def with_sampling(self, sampling: str) -> Protocol:
+        """The same with sources made in another way; what `describe` says changes with it.
+
+        Raises:
+            InputError: there is no such sampling.
+        """
+        return replace(self, downsampling=str(Sampling.of(sampling)))
 
     def check_factor(self, factor: int) -> None:
         """Raise InputError if crops cannot be downsampled by this factor."""
@@ -80,14 +88,13 @@ class Protocol:
         if not height or not width:
             raise InputError(f"{pair.name} has {pair.size[0]} x {pair.size[1]} pixels: too few for factor {factor}.")
         pair = pair.cut(0, 0, height, width)
-        if self.downsampling == "mean":
-            return to_sample(pair, factor, unit, "clough-tocher")
-        return _bicubic_sample(pair, factor, unit)
+        if self.name == "P2" and self.downsampling == "bicubic":
+            return _bicubic_sample(pair, factor, unit)
+        return to_sample(pair, factor, unit, "clough-tocher", self.downsampling)
 
     def measure(self, prediction: Tensor, sample: Sample, thresholds: Thresholds = THRESHOLDS) -> list[Sums]:
         """The sums of errors of each image; see `dada.evaluation.metrics.measure`."""
-        mean = self.downsampling == "mean"
-        return measure(prediction, sample, thresholds, border=self.border, averaged=mean)
+        return measure(prediction, sample, thresholds, border=self.border, averaged=self.downsampling != "bicubic")
 
     def describe(self, count: int) -> str:
         """What stands above every table, such as "P1, 100 crops of 256 x 256"."""
@@ -95,6 +102,8 @@ class Protocol:
         many = "" if count == 1 else "s"
         what = f"crop{many} of {self.crop} x {self.crop}" if self.crop else f"whole image{many}"
         changed = ", which is not the protocol's own size" if own and own.crop != self.crop else ""
+        if own and own.downsampling != self.downsampling:
+            changed += f", sources by sampling {self.downsampling}, not the protocol's own"
         border = f", a border of {self.border} px left out" if self.border else ""
         return f"protocol {self.name}, {count} {what}{changed}{border}"
 
@@ -161,9 +170,8 @@ def _bicubic_sample(pair: Pair, factor: int, unit: float) -> Sample:
     guide = torch.from_numpy(np.ascontiguousarray(unit_guide(pair.guide).transpose(2, 0, 1)))[None]
     target = torch.from_numpy(pair.target / np.float32(unit))[None, None]
     height, width = pair.size
-    # antialias=True also chooses the cubic (a = -1/2) of the image libraries that P2's authors used
-    source = interpolate(target, size=(height // factor, width // factor), mode="bicubic", antialias=True)
+    source = Sampling("bicubic").down(target, (height // factor, width // factor))
     initial = interpolate(source, size=(height, width), mode="bicubic", antialias=True)
     known = torch.ones_like(source, dtype=torch.bool)
     valid = torch.ones_like(target, dtype=torch.bool)
-    return Sample(guide, source, known, initial, target, valid, unit, (pair.name,))
+    return Sample(guide, source, known, initial, target, valid, unit, (pair.name,), Sampling("bicubic"))

@@ -111,14 +111,17 @@ def details(report: Report) -> list[Table]:
         f"MSE {unit}²": lambda s: s.mse, f"RMSE {unit}": lambda s: s.rmse, f"MAE {unit}": lambda s: s.mae,
         "MAPE %": lambda s: 100 * s.mape, "value error %": lambda s: 100 * s.value_error,
         "edge error %": lambda s: 100 * s.edge_error, f"MAE near jumps {unit}": lambda s: s.jump_mae,
+        "flying %": lambda s: 100 * s.flying_share,
         f"consistency {unit}²": lambda s: s.consistency_mse, f"worst {unit}": lambda s: s.consistency_max,
     }  # fmt: skip
     caption = (
         f"MAPE: mean of error / true value. This project's definitions: value error, share of pixels wrong by more "
         f"than {limits.value:.0%} of the true value; a jump lies where neighbours differ by more than {limits.jump:g} "
         f"standard deviations of the data set; edge error, share of pixels at a jump that are wrong by more than "
-        f"{limits.edge:g} standard deviations; near: within {limits.reach} pixels. Consistency: mean squared and worst "
-        f"absolute difference between the result averaged down and the source. {WEIGHT[report.protocol.rule]} {LOWER}"
+        f"{limits.edge:g} standard deviations; near: within {limits.reach} pixels; flying, share of pixels near a jump "
+        f"that lie between its two sides, farther than {limits.flying:.0%} of the jump from both. Consistency: mean "
+        f"squared and worst absolute difference between the result brought down as its source was, and the source. "
+        f"{WEIGHT[report.protocol.rule]} {LOWER}"
     )
     tables = []
     for factor in report.factors:

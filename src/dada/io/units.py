@@ -30,8 +30,9 @@ MILLIMETRES = Unit("mm", 1000.0)
 METRES = Unit("m", 1.0)
 RAW = Unit("raw", None)
 CENTIMETRES = Unit("cm", 100.0)
+TUM, KITTI = Unit("tum", 5000.0), Unit("kitti", 256.0)
 KELVIN, CELSIUS = Unit("K", None), Unit("C", None)
-UNITS = {u.name.lower(): u for u in (MILLIMETRES, CENTIMETRES, METRES, Unit("tum", 5000.0), RAW, KELVIN, CELSIUS)}
+UNITS = {u.name.lower(): u for u in (MILLIMETRES, CENTIMETRES, METRES, TUM, RAW, KELVIN, CELSIUS, KITTI)}
 SPELLED = {
     MILLIMETRES: ("mm", "millimetre", "millimetres", "millimeter", "millimeters"),
     CENTIMETRES: ("cm", "centimetre", "centimetres", "centimeter", "centimeters"),
@@ -45,7 +46,7 @@ SPELLED = {
 
 
 def parse_unit(text: str | float) -> Unit:
-    """Return the unit of a name (mm, cm, m, tum, raw, K, C) or of a number of stored units in one metre."""
+    """Return the unit of a name (mm, cm, m, tum, raw, K, C, kitti) or of a number of stored units in one metre."""
     name = str(text).strip().lower()
     if name in UNITS:
         return UNITS[name]

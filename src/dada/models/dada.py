@@ -12,7 +12,7 @@ import torch
 from huggingface_hub import ModelHubMixin
 from torch import Tensor, nn
 
-from dada.diffusion import Coefficients, equilibrium, iterate
+from dada.diffusion import Coefficients, Solution, equilibrium, iterate
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.features import build
@@ -220,15 +220,21 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
         lift = _lift(sample.source, unit, released) if adjust == "ratio" else 0.0
         c = Coefficients(*(edges.to(sample.source.dtype) for edges in c))
         source, initial, mask = sample.source + lift, start + lift, sample.source_mask
-        if solver == "iterate":
-            solution = iterate(
-                source, c, initial=initial, adjust=adjust, mask=mask, steps=steps, grad_steps=n_grad, epsilon=EPSILON
-            )
-        else:  # a network at the start of its training may ask for what is hard to solve; the result is near enough
-            solution = equilibrium(
-                source, c, initial=initial, adjust=adjust, mask=mask, tolerance=self.config.tolerance,
-                warn=not self.training,
+
+        def run(source: Tensor, initial: Tensor, coverage: Tensor | None, exactly: bool) -> Solution:
+            how: Adjust = "shift" if exactly else adjust
+            if solver == "iterate":
+                return iterate(
+                    source, c, initial=initial, adjust=how, mask=mask, coverage=coverage, steps=steps,
+                    grad_steps=n_grad, epsilon=EPSILON,
+                )  # fmt: skip
+            # a network at the start of its training may ask for what is hard to solve; the result is near enough
+            return equilibrium(
+                source, c, initial=initial, adjust=how, mask=mask, coverage=coverage,
+                tolerance=self.config.tolerance, warn=not self.training,
             )  # fmt: skip
+
+        solution = sample.sampling.solved(run, source, mask, initial)
         return solution.values - lift
 
 

@@ -26,7 +26,8 @@ def write_points(job: Job, inputs: Inputs, result: Result) -> int:
     assert inputs.storage.unit.per_metre is not None
     metres = np.where(result.valid, result.values, 0) / inputs.storage.unit.per_metre
     colours = _eight_bits(inputs.guide.values)
-    return write_point_cloud(job.point_cloud, metres, colours, parse_intrinsics(job.intrinsics), result.valid)
+    camera = parse_intrinsics(job.intrinsics)
+    return write_point_cloud(job.point_cloud, metres, colours, camera, result.valid, without_flying=job.without_flying)
 
 
 def _eight_bits(guide: np.ndarray) -> np.ndarray:
@@ -55,7 +56,7 @@ def write_pictures(job: Job, inputs: Inputs, result: Result) -> None:
             figure = pictures.comparison(
                 inputs.guide.values,
                 source,
-                plain_bicubic(source, inputs.valid, result.values.shape),
+                plain_bicubic(source, inputs.valid, result.values.shape, result.report.sampling),
                 values,
                 unit=storage.label,
                 valid=result.valid,
@@ -67,14 +68,14 @@ def write_pictures(job: Job, inputs: Inputs, result: Result) -> None:
         raise InputError(f"{job.output}: its picture cannot be written ({error.strerror}).") from None
 
 
-def plain_bicubic(source: np.ndarray, valid: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def plain_bicubic(source: np.ndarray, valid: np.ndarray, size: tuple[int, int], sampling: str = "mean") -> np.ndarray:
     """Bicubic upsampling of (h, w) to (H, W), for comparison."""
     import torch
 
-    from dada.sample import bicubic
+    from dada.sample import Sampling, bicubic
 
     coarse, known = torch.from_numpy(source.astype(np.float32)), torch.from_numpy(valid)
-    return bicubic(coarse[None, None], known[None, None], size)[0, 0].numpy()
+    return bicubic(coarse[None, None], known[None, None], size, sampling=Sampling.of(sampling))[0, 0].numpy()
 
 
 def report_json(job: Job, outcome: Outcome, place: Georeference | None) -> bytes:

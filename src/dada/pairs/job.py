@@ -28,7 +28,9 @@ from dada.io import (
 )
 from dada.io.alignment import Part, common_area
 from dada.io.detect import SUFFIXES
+from dada.io.points import POINT_SUFFIXES, read_points
 from dada.io.rounding import limits
+from dada.pairs.aligning import aligned
 from dada.pairs.extras import report_json, write_pictures, write_points
 from dada.pairs.options import Options
 from dada.pairs.storage import Storage, check_storable, choose_storage
@@ -53,6 +55,9 @@ class Job:
     report: Path | None = None
     point_cloud: Path | None = None
     intrinsics: str | None = None
+    without_flying: bool = False  # pixels that float between two surfaces are left out of the point cloud
+    complete: bool = False  # the source holds single pixels of the guide's grid
+    robust: bool = False  # of `complete`
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def run_job(job: Job) -> Outcome:
         result, kept_within = _within_type(inputs, result)
         stored, moved = _store(job, inputs.storage, result)
         notes += _warned(caught) + result.report.warnings
-        exact, soft = _stored_misfit(inputs, stored)
+        exact, soft = _stored_misfit(job, inputs, stored, result.report.sampling)
         outcome = Outcome(
             report=result.report,
             storage=inputs.storage,
@@ -169,15 +174,22 @@ def _same_file(first: Path, second: Path) -> bool:
 
 
 def _read(job: Job, notes: list[str]) -> Inputs:
-    read = read_image(job.source, key=job.options.source_key, role="source")
-    pair = common_area(read, read_image(job.guide, key=job.options.guide_key, role="guide"))
+    options, guide = job.options, read_image(job.guide, key=job.options.guide_key, role="guide")
+    listed = job.complete and job.source.suffix.lower() in POINT_SUFFIXES
+    if listed:
+        read = read_points(job.source, guide.values.shape[:2])
+    else:
+        read = read_image(job.source, key=options.source_key, role="source")
+    pair = common_area(dataclasses.replace(read, georeference=None) if options.aligned else read, guide)
     source, place = pair.source, pair.place
     if pair.cut:
         notes.append(pair.cut)
     if place is not None and SUFFIXES[job.output.suffix.lower()] != "tiff":
         notes.append(f"{job.output}: only TIFF holds the georeference, so it is dropped; write to .tiff to keep it")
         place = None
-    storage = choose_storage(source, job.output, job.options)
+    storage = choose_storage(source, job.output, options)
+    if job.complete and options.invalid is None and source.nodata is None and not listed:
+        storage = dataclasses.replace(storage, invalid=0.0)  # beside NaN, also in floats and maps
     if job.point_cloud is not None and storage.unit.per_metre is None:
         raise InputError(
             f"{job.source}: a point cloud needs depth in a metric unit, and that of this file is {storage.unit.name}. "
@@ -190,6 +202,9 @@ def _read(job: Job, notes: list[str]) -> Inputs:
             check_storable(source, valid, storage)
         except InputError as error:
             raise InputError(f"{job.output}: {error}") from None
+    if options.aligned:
+        source = aligned(job, source, valid, pair.guide, storage, notes)
+        valid = np.isfinite(source.values)
     trust = _trust(job, source, storage, valid, read, pair.part, notes)
     return Inputs(source, pair.guide, storage, valid, trust, place)
 
@@ -227,17 +242,34 @@ def _read_confidence(path: Path, source: Raster, part: Part) -> np.ndarray:
 
 
 def _upsample(job: Job, inputs: Inputs) -> Result:
-    from dada.upsampling import upsample
+    from dada.upsampling import complete, upsample
 
     options = job.options
     try:
+        if job.complete or options.aligned:
+            return complete(
+                inputs.source.values,
+                _guide_values(inputs.guide),
+                model=options.model,
+                confidence=_uncertain(inputs),
+                invalid=None if inputs.source.meaning.scaled else inputs.storage.invalid,
+                adjust=options.adjust,
+                solver=options.solver,
+                tolerance=options.tolerance,
+                steps=options.steps,
+                robust=job.robust,
+                unit=inputs.storage.unit.per_metre or "raw",
+                precision=options.precision,
+                device=options.device,
+            )
         return upsample(
             inputs.source.values,
             _guide_values(inputs.guide),
             model=options.model,
-            confidence=inputs.trust if (inputs.trust[inputs.valid] < 1).any() else None,
+            confidence=_uncertain(inputs),
             invalid=_marker(inputs, options),
             adjust=options.adjust,
+            sampling=options.sampling,
             solver=options.solver,
             tolerance=options.tolerance,
             steps=options.steps,
@@ -248,6 +280,11 @@ def _upsample(job: Job, inputs: Inputs) -> Result:
         )
     except InputError as error:
         raise InputError(f"{job.source} with {job.guide}: {error}") from None
+
+
+def _uncertain(inputs: Inputs) -> np.ndarray | None:
+    """How firmly cells are held, where some of them are not held exactly."""
+    return inputs.trust if (inputs.trust[inputs.valid] < 1).any() else None
 
 
 def _marker(inputs: Inputs, options: Options) -> Marker:
@@ -282,7 +319,8 @@ def _store(job: Job, storage: Storage, result: Result) -> tuple[np.ndarray, int]
 
 
 def _within_type(inputs: Inputs, result: Result) -> tuple[Result, int]:
-    """Bring pixels that the stored type cannot hold back into its range, with the averages of their cells kept."""
+    """Bring pixels that the stored type cannot hold back into its range, with the measurements kept."""
+    from dada.sample import Sampling
     from dada.upsampling.bounds import kept_within
 
     storage, values = inputs.storage, result.values
@@ -294,7 +332,7 @@ def _within_type(inputs: Inputs, result: Result) -> tuple[Result, int]:
         return result, 0
     source = np.where(inputs.valid, inputs.source.values, 0).astype(np.float64)
     trust = inputs.trust if result.report.adjust != "none" else 0.5 * inputs.trust  # others do not keep the means
-    inside = kept_within(values, source, trust, storage.limits)
+    inside = kept_within(values, source, trust, storage.limits, Sampling.of(result.report.sampling))
     return dataclasses.replace(result, values=inside), out
 
 
@@ -303,13 +341,24 @@ def _range(inputs: Inputs) -> tuple[float, float]:
     return float(measured.min()), float(measured.max())
 
 
-def _stored_misfit(inputs: Inputs, stored: np.ndarray) -> list[tuple[float | None, float | None]]:
-    """How far the stored, rounded values are from the source once averaged, in their unit: exact cells, soft ones."""
+def _stored_misfit(
+    job: Job, inputs: Inputs, stored: np.ndarray, sampling: str
+) -> list[tuple[float | None, float | None]]:
+    """How far the stored, rounded values are from the source once brought down: exact cells, soft ones; in their unit.
+
+    Points that contradict their neighbours are soft.
+    """
+    from dada.sample import Sampling
     from dada.upsampling.result import consistency
 
-    source = np.where(inputs.valid, inputs.source.values, 0) * inputs.storage.factor
-    soft = (inputs.trust > 0) & (inputs.trust < 1)
-    return [consistency(inputs.storage.read_back(stored), source, cells) for cells in (inputs.trust == 1, soft)]
+    trust, source = inputs.trust, np.where(inputs.valid, inputs.source.values, 0)
+    if job.robust:
+        from dada.upsampling.completion import without_outliers
+
+        trust, _ = without_outliers(source, trust)
+    source, values = source * inputs.storage.factor, inputs.storage.read_back(stored)
+    soft = (trust > 0) & (trust < 1)
+    return [consistency(values, source, cells, Sampling.of(sampling)) for cells in (trust == 1, soft)]
 
 
 def _write_all(

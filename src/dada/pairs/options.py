@@ -15,7 +15,7 @@ StoredType = Literal["uint8", "uint16", "int16", "int32", "float32", "float64"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class FileOptions:
     """How files are to be understood, computed and stored."""
 
     unit: Annotated[
@@ -26,8 +26,8 @@ class Options:
             help_behavior_hint="(default: what the file names; mm for 16-bit integers, m for floats and maps)",
         ),
     ] = None
-    """Unit of the source: mm, cm, m, tum (5000 a metre), K, C, raw, or stored units in a metre. Weights that were
-    trained in the unit of a data set rely on it; other models take any."""
+    """Unit of the source: mm, cm, m, tum (5000 a metre), kitti (256 a metre), K, C, raw, or stored units in a metre.
+    Weights that were trained in the unit of a data set rely on it; other models take any."""
     output_unit: Annotated[str | None, arg(metavar="UNIT", help_behavior_hint="(default: that of the source)")] = None
     """Unit of the result."""
     dtype: Annotated[StoredType | None, arg(metavar="TYPE", help_behavior_hint="(default: that of the source)")] = None
@@ -37,8 +37,6 @@ class Options:
         arg(metavar="VALUE", help_behavior_hint="(default: the file's nodata; NaN for floats, 0 for integers)"),
     ] = None
     """Value that marks pixels without a measurement."""
-    fill: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Also give values to pixels without a measurement; by default they stay invalid."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
     """Which model: default (learned, or dynamic where that does not fit), learned, dynamic or none (both without
     weights), a file or folder of weights, a JSON file of settings, or another method with its weights, as msg:FILE.
@@ -52,9 +50,6 @@ class Options:
     """Of the equilibrium."""
     steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
     """Of the loop."""
-    noise: Annotated[str | None, arg(metavar="AMOUNT", help_behavior_hint="")] = None
-    """Standard deviation of the measurements, as 20mm or 0.5K; a number alone is in the unit of the source. Cells may
-    then differ from their measurement by about as much."""
     precision: Literal["float32", "float64"] = "float32"
     """In which it is computed; cells are met to all digits of the source in either."""
     device: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="(default: cpu)")] = None
@@ -63,10 +58,39 @@ class Options:
     """Array (NPZ), channel (OpenEXR) or band from 1 (TIFF) of the source file."""
     guide_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None
     """The same for the guide."""
+    depth_camera: Annotated[str | None, arg(metavar="FX,FY,CX,CY[,K1,...]|FILE", help_behavior_hint="")] = None
+    """Camera of the source where it is not the guide's: its depth is aligned to the guide, with occlusion."""
+    color_camera: Annotated[str | None, arg(metavar="FX,FY,CX,CY[,K1,...]|FILE", help_behavior_hint="")] = None
+    """Camera of the guide: numbers, JSON, or YAML of OpenCV or ROS."""
+    extrinsics: Annotated[str | None, arg(metavar="TX,TY,TZ|12 NUMBERS|FILE", help_behavior_hint="")] = None
+    """From the depth camera to the colour camera: rotation and translation in metres."""
+
+    @property
+    def aligned(self) -> bool:
+        """Whether the source is to be aligned to the guide."""
+        given = [self.depth_camera, self.color_camera, self.extrinsics]
+        if any(given) and not all(given):
+            raise InputError("aligning needs all three of --depth-camera, --color-camera and --extrinsics.")
+        return all(given)
 
     def shared(self) -> Options:
         """The options of a command that are declared here."""
-        return Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
+        names = [field.name for field in fields(Options) if hasattr(self, field.name)]
+        return Options(**{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(FileOptions):
+    """The same, and what only coarse images have."""
+
+    fill: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Also give values to pixels without a measurement; by default they stay invalid."""
+    noise: Annotated[str | None, arg(metavar="AMOUNT", help_behavior_hint="")] = None
+    """Standard deviation of the measurements, as 20mm or 0.5K; a number alone is in the unit of the source. Cells may
+    then differ from their measurement by about as much."""
+    sampling: Annotated[str, arg(metavar="mean|point|point:ROWS,COLUMNS|bicubic|auto")] = "mean"
+    """How the source was made: mean over each block, one pixel of it (the centre, or its place as shares of the cell),
+    a bicubic resize; auto decides between mean and point where it is clear."""
 
 
 def check_unit_once(arguments: list[str]) -> None:

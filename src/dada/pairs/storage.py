@@ -15,7 +15,16 @@ from dada.io.rounding import check_fits, holds, limits
 from dada.io.units import METRES, MILLIMETRES, declared_unit
 from dada.pairs.options import Options
 
-WORDS = {"mm": "millimetres", "cm": "centimetres", "m": "metres", "km": "kilometres", "tum": "1/5000 m", "ft": "feet"}
+WORDS = {
+    "mm": "millimetres",
+    "cm": "centimetres",
+    "m": "metres",
+    "km": "kilometres",
+    "ft": "feet",
+    "tum": "1/5000 m",
+    "kitti": "1/256 m",
+}
+NO_UNITS = ("raw", "tum", "kitti")  # names that do not stand beside a number
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Storage:
     def label(self) -> str:
         """The unit as it stands beside a number."""
         plain = self.output_unit.name in WORDS or self.output_unit.per_metre is None
-        return self.output_unit.name if plain and self.output_unit.name not in ("tum", "raw") else ""
+        return self.output_unit.name if plain and self.output_unit.name not in NO_UNITS else ""
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -109,7 +118,7 @@ def _meaning(raster: Raster, output: Path, same_kind: bool, unit: Unit, wanted: 
     scale, offset = (before.scale, before.offset) if kept else (1.0, 0.0)
     own = declared_unit(raster) == wanted
     named = wanted.name if known and (wanted.per_metre is None or wanted.name in WORDS) else None
-    spelling = before.unit if own else None if named in ("raw", "tum") else named
+    spelling = before.unit if own else None if named in NO_UNITS else named
     return Meaning(scale, offset, spelling, before.description)
 
 

@@ -3,12 +3,15 @@
 from dada.sample.data_unit import DataUnit
 from dada.sample.interpolation import Interpolation, bicubic, fill, initialise, within
 from dada.sample.sample import Method, Sample, Whole, deviation, make_sample
+from dada.sample.sampling import MEAN, Sampling
 
 __all__ = [
+    "MEAN",
     "DataUnit",
     "Interpolation",
     "Method",
     "Sample",
+    "Sampling",
     "Whole",
     "bicubic",
     "deviation",

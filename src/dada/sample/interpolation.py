@@ -8,15 +8,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import interpolate
+from torch.nn.functional import grid_sample, interpolate
 
 from dada.diffusion import Coefficients, equilibrium
+from dada.sample.sampling import MEAN, Sampling
 
 Interpolation = Literal["clough-tocher", "torch"]
 
 
-def bicubic(source: Tensor, mask: Tensor, size: tuple[int, int], weight: Tensor | None = None) -> Tensor:
-    """Upsample [B, 1, h, w] to [B, 1, H, W] bicubically, pixel centres aligned, within the range of each source.
+def bicubic(
+    source: Tensor, mask: Tensor, size: tuple[int, int], weight: Tensor | None = None, sampling: Sampling = MEAN
+) -> Tensor:
+    """Upsample [B, 1, h, w] to [B, 1, H, W] bicubically, cells in their true places, within the range of each source.
 
     Invalid cells are first filled smoothly, and uncertain ones drawn to their neighbours (`fill`): what models see of
     the source shall not have an edge around an outlier.
@@ -26,12 +29,14 @@ def bicubic(source: Tensor, mask: Tensor, size: tuple[int, int], weight: Tensor 
         mask: [B, 1, h, w] bool, valid cells.
         size: H, W.
         weight: [B, 1, h, w], how firmly each valid cell is held; exactly where not given.
+        sampling: says where the cells lie.
     """
-    fine = interpolate(fill(source, mask, weight), size=size, mode="bicubic", align_corners=False)
-    return within(fine, source, mask)
+    return within(_convolved(fill(source, mask, weight), size, sampling), source, mask)
 
 
-def initialise(source: Tensor, mask: Tensor, size: tuple[int, int], interpolation: Interpolation) -> Tensor:
+def initialise(
+    source: Tensor, mask: Tensor, size: tuple[int, int], interpolation: Interpolation, sampling: Sampling = MEAN
+) -> Tensor:
     """Upsample [B, 1, h, w] to [B, 1, H, W] bicubically.
 
     "clough-tocher" is the paper's: piecewise cubic over a triangulation of the valid cells' centres, nearest
@@ -39,11 +44,24 @@ def initialise(source: Tensor, mask: Tensor, size: tuple[int, int], interpolatio
     """
     if interpolation == "clough-tocher":
         pairs = zip(source.detach().cpu().numpy(), mask.cpu().numpy(), strict=True)
-        fine = [clough_tocher(image[0], known[0], size) for image, known in pairs]
+        fine = [clough_tocher(image[0], known[0], size, sampling) for image, known in pairs]
         return torch.from_numpy(np.stack(fine)[:, None]).to(source)
     if interpolation != "torch":
         raise ValueError(f"interpolation {interpolation!r} is unknown: use clough-tocher or torch")
-    return interpolate(fill(source, mask), size=size, mode="bicubic", align_corners=False)
+    return _convolved(fill(source, mask), size, sampling)
+
+
+def _convolved(source: Tensor, size: tuple[int, int], sampling: Sampling) -> Tensor:
+    """Cubic convolution of [B, 1, h, w] to [B, 1, H, W]."""
+    if sampling.kind != "point":
+        return interpolate(source, size=size, mode="bicubic", align_corners=False)
+    cells = source.shape[-2], source.shape[-1]
+    axes = []
+    for places, count, length in zip(sampling.places(cells, size), cells, size, strict=True):
+        at = np.interp(np.arange(length), places, np.arange(count))  # in cells; beyond the last ones, their values
+        axes.append(torch.from_numpy(2 * at / max(count - 1, 1) - 1).to(source))
+    grid = torch.stack(torch.meshgrid(axes[1], axes[0], indexing="xy"), dim=-1).expand(len(source), -1, -1, -1)
+    return grid_sample(source, grid, mode="bicubic", padding_mode="border", align_corners=True)
 
 
 def within(fine: Tensor, source: Tensor, mask: Tensor) -> Tensor:
@@ -69,15 +87,17 @@ def fill(source: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
     return filled.values
 
 
-def clough_tocher(source: NDArray[Any], mask: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[Any]:
+def clough_tocher(
+    source: NDArray[Any], mask: NDArray[np.bool_], size: tuple[int, int], sampling: Sampling = MEAN
+) -> NDArray[Any]:
     """Upsample (h, w) to (H, W): cubic over a triangulation of the valid cells, nearest outside their hull."""
     from scipy.interpolate import CloughTocher2DInterpolator, NearestNDInterpolator
 
     # Places as (column, row) in target pixels: on a regular grid every triangulation is as good as any other, and
     # these are the coordinates that lead to the one of the released code.
     row, col = np.nonzero(mask)
-    scale = size[1] / source.shape[1], size[0] / source.shape[0]
-    places = np.stack([col * scale[0] + (scale[0] - 1) / 2, row * scale[1] + (scale[1] - 1) / 2], axis=-1)
+    rows, cols = sampling.places((source.shape[0], source.shape[1]), size)
+    places = np.stack([cols[col], rows[row]], axis=-1).astype(np.float64)
     values = source[mask].astype(np.float64)
     if len(places) == 0:
         return np.zeros(size, source.dtype)

@@ -56,3 +56,24 @@ def widen(mask: Tensor, reach: int) -> Tensor:
         return mask
     images = mask.float().reshape(-1, 1, *mask.shape[-2:])
     return (max_pool2d(images, 2 * reach + 1, stride=1, padding=reach) > 0).reshape(mask.shape)
+
+
+def sides(values: Tensor, valid: Tensor, reach: int) -> tuple[Tensor, Tensor]:
+    """Least and largest valid value at most `reach` rows and columns away from each pixel, all [..., H, W].
+
+    Pixels without a valid one in reach get infinity and minus infinity.
+    """
+    import torch
+    from torch.nn.functional import max_pool2d
+
+    def largest(image: Tensor) -> Tensor:
+        known = torch.where(valid, image, -torch.inf).reshape(-1, 1, *image.shape[-2:])
+        return max_pool2d(known, 2 * reach + 1, stride=1, padding=reach).reshape(image.shape)
+
+    return -largest(-values), largest(values)
+
+
+def flying(values: Tensor, low: Tensor, high: Tensor, share: float) -> Tensor:
+    """[..., H, W] bool: values between two sides that are farther than a share of their distance from both."""
+    margin = share * (high - low)
+    return (values > low + margin) & (values < high - margin)

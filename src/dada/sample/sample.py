@@ -12,6 +12,7 @@ from torch import Tensor
 from dada.diffusion import Blocks, partition
 from dada.diffusion.blocks import block_sum
 from dada.sample.interpolation import Interpolation, initialise
+from dada.sample.sampling import MEAN, Sampling
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Sample:
         target_mask: [B, 1, H, W] bool, valid pixels of the truth.
         unit: what 1.0 stands for, in millimetres (or in the unit of data that are not lengths).
         names: what each of the B problems is called.
+        sampling: how the source was made.
         whole: of the image that this is a tile of, if it is one.
         blocks: which pixels each cell covers; `partition` of the two sizes where not given.
     """
@@ -65,6 +67,7 @@ class Sample:
     target_mask: Tensor | None = None
     unit: float = 1.0
     names: tuple[str, ...] = ()
+    sampling: Sampling = MEAN
     whole: Whole | None = None
     blocks: Blocks | None = None
 
@@ -148,10 +151,12 @@ def make_sample(
     unit: float = 1.0,
     interpolation: Interpolation = "clough-tocher",
     names: tuple[str, ...] = (),
+    sampling: Sampling = MEAN,
 ) -> Sample:
-    """Average a target down to a source and interpolate that back: a sample of protocol P1.
+    """Bring a target down to a source and interpolate that back: a sample of protocol P1 where it is averaged.
 
-    A source cell is the mean over the valid target pixels of its block, and valid if there is any.
+    A source cell is the mean over the valid target pixels of its block, and valid if there is any. A point is valid
+    where its pixel is, a resized cell where all pixels are that it depends on.
 
     Args:
         guide: [B, C, H, W] in 0..1.
@@ -161,14 +166,23 @@ def make_sample(
         unit: see `Sample`.
         interpolation: of the initial image; see `initialise`.
         names: see `Sample`.
+        sampling: how the source is made.
     """
     height, width = target.shape[-2:]
     if height % factor or width % factor:
         raise ValueError(f"a target of {height} x {width} cannot be averaged by {factor}: crop it to a multiple")
-    blocks = partition((height // factor, width // factor), (height, width))
+    cells = height // factor, width // factor
     clean = torch.where(valid, target, 0)
-    count = block_sum(valid.to(target.dtype), blocks)
-    source = block_sum(clean, blocks) / count.clamp(min=1)
-    mask = count > 0
-    initial = initialise(source, mask, (height, width), interpolation)
-    return Sample(guide, source, mask, initial, clean, valid, unit, names)
+    source, mask = _measured(clean, valid, cells, sampling)
+    initial = initialise(source, mask, (height, width), interpolation, sampling)
+    return Sample(guide, source, mask, initial, clean, valid, unit, names, sampling)
+
+
+def _measured(clean: Tensor, valid: Tensor, cells: tuple[int, int], sampling: Sampling) -> tuple[Tensor, Tensor]:
+    """A source [B, 1, h, w] of a target that is 0 where it is not valid, and its valid cells."""
+    if sampling.kind == "mean":
+        blocks = partition(cells, (clean.shape[-2], clean.shape[-1]))
+        count = block_sum(valid.to(clean.dtype), blocks)
+        return block_sum(clean, blocks) / count.clamp(min=1), count > 0
+    mask = sampling.whole(valid, cells)
+    return torch.where(mask, sampling.down(clean, cells), 0), mask

@@ -126,6 +126,8 @@ class ValidationConfig:
     """Which part of them."""
     factors: tuple[int, ...] = ()
     """Upsampling factors; empty: those of the training."""
+    sampling: tuple[str, ...] = ("mean",)
+    """How sources are made; each is measured on its own."""
     crops: int = 16
     """Number of crops from each data set, spread over its scenes; 0 for the whole split."""
     size: int = 256
@@ -162,6 +164,8 @@ class TrainConfig:
     """Data sets to draw from, each "KIND:PATH" or "KIND:PATH; weight=2; zoom=[1, 3]"."""
     factors: tuple[int, ...] = (8,)
     """Upsampling factors; each batch has one of them."""
+    sampling: tuple[str, ...] = ("mean",)
+    """How sources are made: mean, point, point:ROWS,COLUMNS or bicubic; each batch has one of them."""
     crop: tuple[int, ...] = (256,)
     """Height and width of a training crop: one number, or one for each factor."""
     batch: tuple[int, ...] = (8,)
@@ -217,6 +221,7 @@ class TrainConfig:
                 'initial "constant" is where the loop of DADA starts: use it with method "dada" and scheme "unrolled".'
             )
         self._check_factors()
+        self._check_sampling()
         if self.published:
             self._check_published()
 
@@ -236,6 +241,21 @@ class TrainConfig:
                 f'validation.crops is {self.validation.crops}: with augmentation "paper" validation uses the whole '
                 "split. Set it to 0."
             )
+        if {*self.sampling, *self.validation.sampling} != {"mean"}:
+            raise InputError(
+                f'sampling is {", ".join((*self.sampling, *self.validation.sampling))}: augmentation "paper" averages '
+                "sources, as the paper does. Leave it at mean."
+            )
+
+    def _check_sampling(self) -> None:
+        for name, given in (("sampling", self.sampling), ("validation.sampling", self.validation.sampling)):
+            if not given:
+                raise InputError(f"{name} is empty: name one or more of mean, point, point:ROWS,COLUMNS and bicubic.")
+            if set(given) != {"mean"}:  # the reader of texts imports torch, which commands must not wait for
+                from dada.sample.sampling import Sampling
+
+                for text in given:
+                    Sampling.of(text)
 
     def _check_factors(self) -> None:
         if not self.factors or min(self.factors) < 1:

@@ -27,6 +27,7 @@ from dada.training.config import DataConfig, TrainConfig
 from dada.training.processes import ENDS, signals_held
 
 FACTOR_STREAM = 1 << 32  # larger than every place in a batch: seeds the draw of a step's factor
+SAMPLING_STREAM = FACTOR_STREAM + 1  # the same for the draw of its sampling
 KEEP_BYTES = 1 << 29  # of decoded images, for each data set and worker
 PREFETCH = 3  # batches ahead of the network, for each worker
 DEVIATION = 0.2  # of a crop measured in its own unit: those of painted and measured rooms have 0.1 to 0.6
@@ -89,11 +90,18 @@ class Batches(Steps):
         places = range(self.rank * size, (self.rank + 1) * size)
         return Sample.batch([self.sample(step, place, factor) for place in places])
 
+    def sampling(self, step: int) -> str:
+        """How the sources of a step are made, the same in all processes."""
+        if len(self.config.sampling) == 1:
+            return self.config.sampling[0]
+        rng = np.random.default_rng((self.config.seed, step, SAMPLING_STREAM))
+        return str(rng.choice(self.config.sampling))
+
     def sample(self, step: int, place: int, factor: int) -> Sample:
         """One problem, [1, ...]: that of a place in the batch over all processes."""
         rng = np.random.default_rng((self.config.seed, step, place))
         origin = self._origins[rng.choice(len(self._origins), p=self._share)]
-        return origin.draw(rng, self.config.crop_of(factor), factor, self.config.interpolation)
+        return origin.draw(rng, self.config.crop_of(factor), factor, self.config.interpolation, self.sampling(step))
 
 
 class Pairs:
@@ -150,14 +158,16 @@ class _Origin(Pairs):
         self.sensor = Sensor(share=entry.sensor)
         self.ragged = replace(RAGGED, ragged=entry.ragged)
 
-    def draw(self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation) -> Sample:
+    def draw(
+        self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation, sampling: str
+    ) -> Sample:
         pair = self.pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
         if self.entry.ragged:
             crop = self.ragged(crop, rng)
         if self.entry.power != (1, 1):
             crop = raised(crop, rng.uniform(*self.entry.power))
-        sample = to_sample(crop, factor, self._unit(crop), interpolation)
+        sample = to_sample(crop, factor, self._unit(crop), interpolation, sampling)
         amount = self.entry.noise * rng.random()
         return noisy_source(sample, amount, rng, interpolation) if amount else sample
 

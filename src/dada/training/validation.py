@@ -38,8 +38,10 @@ class Validation:
                 raise InputError(f"{text}: no image is as large as the crops of {wanted.size} (validation.size).")
             mine = crops[processes.rank :: processes.count]
             for factor in wanted.factors or config.factors:
-                name = f"{dataset.name} x{factor}"
-                self._samples[name] = [to_sample(crop, factor, dataset.unit, wanted.interpolation) for crop in mine]
+                for sampling in wanted.sampling:
+                    name = f"{dataset.name} x{factor}" + (f" {sampling}" if sampling != "mean" else "")
+                    given = factor, dataset.unit, wanted.interpolation, sampling
+                    self._samples[name] = [to_sample(crop, *given) for crop in mine]
         self._bicubic = {name: self._total(None, samples) for name, samples in self._samples.items()}
 
     def __call__(self, network: nn.Module, step: int = 0) -> dict[str, float]:

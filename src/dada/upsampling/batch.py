@@ -99,6 +99,7 @@ def _of_all(reports: list[Report]) -> Report:
         iterations=max(report.iterations for report in reports),
         guide_range=(min(r.guide_range[0] for r in reports), max(r.guide_range[1] for r in reports)),
         edge_agreement=min((r.edge_agreement for r in reports if r.edge_agreement is not None), default=None),
+        sampling=", ".join(dict.fromkeys(report.sampling for report in reports)),
         adjust=", ".join(dict.fromkeys(report.adjust for report in reports)),
         consistency_max=max((r.consistency_max for r in reports if r.consistency_max is not None), default=None),
         consistency_mean=_mean([r.consistency_mean for r in reports if r.consistency_mean is not None]),

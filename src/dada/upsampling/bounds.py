@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from dada.diffusion import down
+from dada.sample import MEAN, Sampling
 from dada.upsampling.projection import between
 
 LEAST_SHARE = 0.1  # of the least value of a source: how low a result may go
@@ -33,7 +34,9 @@ def bounds(low: float, high: float, pixels: float) -> tuple[float, float]:
     return max(low - reach, LEAST_SHARE * low) if low >= 0 else low - reach, high + reach
 
 
-def kept_within(values: np.ndarray, source: np.ndarray, trust: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+def kept_within(
+    values: np.ndarray, source: np.ndarray, trust: np.ndarray, ends: tuple[float, float], sampling: Sampling = MEAN
+) -> np.ndarray:
     """Return the nearest image between two values, such as those that a file can hold, with the means of its cells.
 
     Args:
@@ -41,28 +44,40 @@ def kept_within(values: np.ndarray, source: np.ndarray, trust: np.ndarray, ends:
         source: (h, w) between these values.
         trust: (h, w) in 0..1: 1 is exact, 0 is no measurement.
         ends: least and largest value of the result.
+        sampling: how the source was made.
     """
     known = np.isfinite(values)
     image = torch.from_numpy(np.where(known, values, values.dtype.type(0)))
     valid, exact = (torch.from_numpy(cells) for cells in (trust > 0, trust == 1))
-    inside = bounded(image, torch.from_numpy(source), valid, exact, ends).clamp(*ends).numpy()
+    inside = bounded(image, torch.from_numpy(source), valid, exact, ends, sampling).clamp(*ends).numpy()
     return np.where(known, inside, values).astype(values.dtype)
 
 
-def bounded(values: Tensor, source: Tensor, valid: Tensor, exact: Tensor, ends: tuple[float, float]) -> Tensor:
+def bounded(
+    values: Tensor,
+    source: Tensor,
+    valid: Tensor,
+    exact: Tensor,
+    ends: tuple[float, float],
+    sampling: Sampling = MEAN,
+) -> Tensor:
     """Return the nearest image [H, W] between two values, with the means of exact cells.
 
-    Uncertain ones keep their own, as far as these lie between them too.
+    Uncertain cells keep their own mean, as far as it lies between them too; so do all cells of a source that was
+    resized. Points lie between the two values themselves.
 
     Args:
         values: [H, W].
         source: [h, w].
-        valid: [h, w] bool.
-        exact: [h, w] bool, cells whose mean is kept to the source.
+        valid: [h, w] bool, cells with a measurement.
+        exact: [h, w] bool, those that keep it.
         ends: least and largest value of the result.
+        sampling: how the source was made.
     """
-    means = source.double()
-    if not torch.equal(exact, valid):
+    if sampling.kind == "point":
+        return values.clamp(*ends)
+    means, kept = source.double(), exact & (sampling.kind == "mean")
+    if not torch.equal(kept, valid):
         own = down(values.double(), (source.shape[0], source.shape[1])).clamp(*ends)
-        means = torch.where(exact, means, own)
+        means = torch.where(kept, means, own)
     return between(values, torch.where(valid, means, torch.nan), *ends)

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from dada.io.units import parse_unit
 from dada.models.default import bands_used, suited_to
 from dada.models.model import Model, data_unit_of
 from dada.models.registry import load_model
-from dada.sample import Method
+from dada.sample import Method, Sampling
 from dada.sample.guide import Bands, bands_first, unit_range
 from dada.upsampling.adjust import Choice
 from dada.upsampling.batch import over_batches
@@ -31,6 +31,7 @@ from dada.upsampling.memory import check_memory
 from dada.upsampling.problem import Problem, too_extreme
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
 from dada.upsampling.result import Report, Result, UpsampleWarning, consistency
+from dada.upsampling.sampling import chosen_sampling
 from dada.upsampling.solve import Solved, direct, solve
 from dada.upsampling.solver import Precision, Solver, SolverName
 from dada.upsampling.source import ArrayLike, Cells, Marker, check_sizes, read_source
@@ -53,12 +54,13 @@ def upsample(
     tolerance: float | None = None,
     steps: int | None = None,
     fill: bool = False,
+    sampling: str | Sampling = "mean",
     unit: str | float | None = None,
     precision: Precision = "float32",
     device: str | torch.device | None = None,
     method: SolverName | None = None,
 ) -> Result:
-    """Make the source as fine as the guide. Averaged back down, the result is the source.
+    """Make the source as fine as the guide. Averaged (or sampled, see `sampling`) back down, the result is the source.
 
     Gradients are not kept; `dada.diffusion.equilibrium` is the differentiable operator.
 
@@ -92,6 +94,11 @@ def upsample(
         tolerance: of the equilibrium; 2e-4 by default.
         steps: of the loop; 9024 by default, as in the paper.
         fill: also give values to the pixels of invalid cells; by default they stay invalid.
+        sampling: how the source was made. "mean": each cell is the mean over its block, as in the paper. "point": it is
+            the value of one pixel, that at the centre, or "point:ROWS,COLUMNS" with its place in the cell as shares
+            from 0 to below 1. "bicubic": it was resized bicubically with antialiasing. "auto": "mean" or "point",
+            whichever the source looks like, and "mean" where that is not clear. The result gives back what was
+            measured in this way; see docs/sampling.md.
         unit: of the source, for weights that were trained in the unit of a data set: "mm", "cm", "m", "tum", how many
             units make a metre, or "raw" for values that are no lengths. None: not known. Other models take any unit.
         precision: "float32" computes in float32 also where the source has float64 (or integers of 32 bits and more),
@@ -117,28 +124,45 @@ def upsample(
         source, guide, part, invalid, wrap, notes = plain_pair(source, guide, invalid)
         mask, confidence, noise = (plain_cells(given, part) for given in (mask, confidence, noise))
     inputs = _read(source, guide, mask, (confidence, noise), invalid, device, notes.append)
-    chosen = _model(model, inputs, notes.append)
+    chosen = chosen_model(model, inputs, notes.append)
     way = Solver.of(method or solver, tolerance, steps, precision)
     fine, guide_range = unit_range(bands_used(chosen, inputs.bands), inputs.device, notes.append)
     agreement = _check_registration(inputs, fine, notes.append)
-    problem = _problem(inputs, fine, _millimetres(unit))
-    _check_data_unit(chosen, problem, notes.append)
+    problem = Problem(fine[None], *measured(inputs, fine.device), unit=millimetres(unit))
+    problem = replace(problem, sampling=chosen_sampling(sampling, problem, notes.append))
+    check_data_unit(chosen, problem, notes.append)
+    known = {"guide_range": guide_range, "edge_agreement": agreement}
+    result = compute(inputs, problem, chosen, way, adjust, fill, notes, **known)
+    result.report.seconds = time.perf_counter() - begin
+    for text in notes:
+        warnings.warn(text, UpsampleWarning, stacklevel=3)
+    return wrap(result) if wrap else result
+
+
+def compute(
+    inputs: Inputs,
+    problem: Problem,
+    chosen: Model | Method,
+    way: Solver,
+    adjust: Choice,
+    fill: bool,
+    notes: list[str],
+    **known: Any,
+) -> Result:
+    """Solve a problem of one image and report; `notes` take what to warn of, `known` is more of the report."""
     (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
     if way.name == "equilibrium" and not solved.converged:
         notes.append(f"equilibrium not reached: {solved.reason}")
     values, kept = _finish(inputs, solved.values, fill)
     names = {"model": chosen.name, "solver": way.name if solved.adjust else "direct"}
-    report = _report(inputs, solved, values, kept, guide_range=guide_range, edge_agreement=agreement, **names)
-    report.warnings, report.seconds = notes, time.perf_counter() - begin
-    for text in notes:
-        warnings.warn(text, UpsampleWarning, stacklevel=3)
+    how = problem.sampling if problem.points is None else Sampling("point")
+    report = _report(inputs, solved, values, kept, how, warnings=notes, **names, **known)
     edges = None if solved.coefficients is None else tuple(_of_kind(inputs, part) for part in solved.coefficients)
-    result = Result(values, _of_kind(inputs, kept), report, edges)
-    return wrap(result) if wrap else result
+    return Result(values, _of_kind(inputs, kept), report, edges)
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class Inputs:
     """What the user gave, checked."""
 
     cells: Cells
@@ -161,7 +185,7 @@ def _read(
     invalid: Marker,
     device: str | torch.device | None,
     warn: Warn,
-) -> _Inputs:
+) -> Inputs:
     cells = read_source(source, invalid, mask, warn)
     trust = read_trust(*held, cells.values, cells.valid, warn)
     bands = bands_first(guide)
@@ -170,10 +194,10 @@ def _read(
     )
     check_memory((bands.shape[1], bands.shape[2]), bands.shape[0], cells.values.itemsize)
     found = cells.device or (guide.device if isinstance(guide, Tensor) else torch.device("cpu"))
-    return _Inputs(cells, trust, bands, factors, found if device is None else usable_device(device))
+    return Inputs(cells, trust, bands, factors, found if device is None else usable_device(device))
 
 
-def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn: Warn) -> Model | Method:
+def chosen_model(model: str | os.PathLike[str] | Model | Method, inputs: Inputs, warn: Warn) -> Model | Method:
     """The model of a name, and of the default the one that suits the guide."""
     found = load_model(model) if isinstance(model, str | os.PathLike) else model
     if not isinstance(found, Model):
@@ -184,7 +208,7 @@ def _model(model: str | os.PathLike[str] | Model | Method, inputs: _Inputs, warn
     return on_device(chosen, inputs.device)  # type: ignore[no-any-return]
 
 
-def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | None:
+def _check_registration(inputs: Inputs, guide: Tensor, warn: Warn) -> float | None:
     source, valid = (torch.from_numpy(v).to(guide.device) for v in (inputs.cells.values, inputs.cells.valid))
     agreement = edge_agreement(source, valid, guide)
     if agreement is not None and agreement < MIN_AGREEMENT:
@@ -196,13 +220,13 @@ def _check_registration(inputs: _Inputs, guide: Tensor, warn: Warn) -> float | N
     return agreement
 
 
-def _millimetres(unit: str | float | None) -> float | None:
+def millimetres(unit: str | float | None) -> float | None:
     """What 1.0 of the source is, in millimetres; None: not known."""
     per_metre = None if unit is None else parse_unit(unit).per_metre
     return None if per_metre is None else 1000 / per_metre
 
 
-def _check_data_unit(model: Model | Method, problem: Problem, warn: Warn) -> None:
+def check_data_unit(model: Model | Method, problem: Problem, warn: Warn) -> None:
     """Say what is assumed where weights need the unit of a data set, and it cannot be told."""
     wanted = data_unit_of(model)
     if wanted is None or (wanted.deviation and problem.unit):
@@ -219,18 +243,18 @@ def _check_data_unit(model: Model | Method, problem: Problem, warn: Warn) -> Non
     )
 
 
-def _problem(inputs: _Inputs, guide: Tensor, unit: float | None) -> Problem:
-    """The inputs as a batch of one."""
+def measured(inputs: Inputs, device: torch.device) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Source, valid cells and weight, [1, 1, h, w] each; see `Problem`."""
     used, values, trust = inputs.trust > 0, inputs.cells.values, inputs.trust
     weight = None
     if (used & (trust < 1)).any():
         with np.errstate(divide="ignore"):
-            weight = torch.from_numpy((trust / (1 - trust)).astype(values.dtype)).to(guide.device)[None, None]
-    source, valid = (torch.from_numpy(v).to(guide.device)[None, None] for v in (np.where(used, values, 0), used))
-    return Problem(guide[None], source, valid, weight, unit)
+            weight = torch.from_numpy((trust / (1 - trust)).astype(values.dtype)).to(device)[None, None]
+    source, valid = (torch.from_numpy(v).to(device)[None, None] for v in (np.where(used, values, 0), used))
+    return source, valid, weight
 
 
-def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:
+def _finish(inputs: Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Tensor]:
     """Values of the source's kind and dtype, NaN where they are not kept; and where they are, [H, W] bool."""
     used = inputs.trust > 0
     if fill or used.all():
@@ -245,16 +269,18 @@ def _finish(inputs: _Inputs, values: Tensor, fill: bool) -> tuple[ArrayLike, Ten
     return result, kept
 
 
-def _of_kind(inputs: _Inputs, image: Tensor) -> ArrayLike:
+def _of_kind(inputs: Inputs, image: Tensor) -> ArrayLike:
     """A tensor where the source is, if it is one, else an array."""
     where = inputs.cells.device
     return image.cpu().numpy() if where is None else image.to(where)
 
 
-def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **known: Any) -> Report:
+def _report(
+    inputs: Inputs, solved: Solved, values: ArrayLike, kept: Tensor, sampling: Sampling, **known: Any
+) -> Report:
     trust, (h, w), (height, width) = inputs.trust, inputs.cells.values.shape, inputs.size
-    largest, mean = consistency(values, inputs.cells.values, trust == 1)
-    soft = consistency(values, inputs.cells.values, (trust > 0) & (trust < 1))
+    largest, mean = consistency(values, inputs.cells.values, trust == 1, sampling)
+    soft = consistency(values, inputs.cells.values, (trust > 0) & (trust < 1), sampling)
     invalid = 0 if (trust > 0).all() else int((~up(torch.from_numpy(trust > 0), inputs.size)).sum())
     lost = height * width - int(kept.sum())
     return Report(
@@ -262,6 +288,8 @@ def _report(inputs: _Inputs, solved: Solved, values: ArrayLike, kept: Tensor, **
         target_size=(height, width),
         factors=inputs.factors,
         bands=len(inputs.bands),
+        sampling=str(sampling),
+        promise=sampling.promise,
         adjust=solved.adjust or "none",
         rounds=solved.rounds,
         iterations=solved.iterations,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from dada.diffusion import partition
+from dada.sample import MEAN, Sampling
 from dada.upsampling.source import ArrayLike
 
 
@@ -26,6 +28,8 @@ class Report:
     guide_range: tuple[float, float]  # the guide's values that were taken as 0 and 1
     edge_agreement: float | None  # see registration.py; None: cannot tell
     model: str
+    sampling: str  # how the source was taken to be made: mean, point, point:ROWS,COLUMNS or bicubic
+    promise: str  # "averaged back down", or what stands for it with this sampling
     adjust: str  # ratio, shift, or none
     solver: str  # equilibrium, iterate, or direct: a network of others, which the diffusion does not correct
     rounds: int  # of coefficients and their solution
@@ -33,7 +37,7 @@ class Report:
     residual: float
     converged: bool
     reason: str
-    consistency_max: float | None  # |average of the result - source| over exact cells; None: no exact cell
+    consistency_max: float | None  # |result, brought down by `sampling`, - source| of exact cells; None: no exact cell
     consistency_mean: float | None
     uncertain_max: float | None  # the same over cells of a confidence between 0 and 1; None: there is none
     uncertain_mean: float | None
@@ -42,6 +46,7 @@ class Report:
     invalid_pixels: int  # in the result
     filled_pixels: int
     bounded_pixels: int  # that would have gone farther than "auto" allows, and were brought back
+    outliers: int = 0  # points that contradicted all their neighbours, of `complete` with `robust`
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
 
@@ -69,19 +74,26 @@ class Result:
     reports: list[Report] = field(default_factory=list)
 
 
-def consistency(values: ArrayLike, source: np.ndarray, exact: np.ndarray) -> tuple[float | None, float | None]:
-    """Return the largest and the mean |average of the values - source| over exact cells.
+def consistency(
+    values: ArrayLike, source: np.ndarray, exact: np.ndarray, sampling: Sampling = MEAN
+) -> tuple[float | None, float | None]:
+    """Return the largest and the mean |values brought down - source| over exact cells.
 
     Args:
         values: (H, W).
         source: (h, w).
         exact: (h, w) bool.
+        sampling: how the source was made.
     """
     if not exact.any():
         return None, None
     fine = values.detach().cpu().double().numpy() if isinstance(values, Tensor) else values
-    blocks = partition(source.shape, fine.shape)
-    total = np.add.reduceat(fine, blocks.rows[:-1], axis=0, dtype=np.float64)
-    average = np.add.reduceat(total, blocks.cols[:-1], axis=1) / blocks.area
-    misfit = np.abs(average - source)[exact]
-    return float(misfit.max()), float(misfit.mean())
+    if sampling.kind == "mean":
+        blocks = partition(source.shape, fine.shape)
+        total = np.add.reduceat(fine, blocks.rows[:-1], axis=0, dtype=np.float64)
+        coarse = np.add.reduceat(total, blocks.cols[:-1], axis=1) / blocks.area
+    else:
+        coarse = sampling.down(torch.from_numpy(np.asarray(fine, np.float64)), source.shape).numpy()
+    misfit = np.abs(coarse - source)[exact]
+    misfit = misfit[np.isfinite(misfit)]  # a resized cell beside invalid pixels depends on these too
+    return (float(misfit.max()), float(misfit.mean())) if misfit.size else (None, None)

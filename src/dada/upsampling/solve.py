@@ -14,7 +14,7 @@ from torch import Tensor
 from dada.diffusion import Coefficients, Solution
 from dada.diffusion.measurement import Adjust
 from dada.models.model import LIFT, Model, Round, data_unit_of
-from dada.sample import DataUnit, Interpolation, Method
+from dada.sample import DataUnit, Interpolation, Method, Sampling
 from dada.upsampling.adjust import Choice, chosen_adjust, reconsidered
 from dada.upsampling.bounds import bounded, bounds
 from dada.upsampling.problem import Problem, Scaled
@@ -130,7 +130,8 @@ def solve_rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust)
         start = solutions[-1].values
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
-    return Rounds(scaled, scaled.problem.met(start, adjust), c, solutions)
+    found = scaled.problem.met(solver.with_rest(now, _matching(now, c), start), adjust)
+    return Rounds(scaled, found, c, solutions)
 
 
 def _interpolation(unit: DataUnit | None) -> Interpolation:
@@ -138,11 +139,16 @@ def _interpolation(unit: DataUnit | None) -> Interpolation:
     return "torch" if unit is None else "clough-tocher"
 
 
+def _matching(problem: Problem, c: Coefficients) -> Coefficients:
+    """The coefficients in the source's precision."""
+    return Coefficients(*(part.to(problem.source.dtype) for part in c))
+
+
 def _solution(problem: Problem, c: Coefficients, start: Tensor, solver: Solver, adjust: Adjust) -> Solution:
-    c = Coefficients(*(part.to(problem.source.dtype) for part in c))
+    c = _matching(problem, c)
     if problem.weight is not None:  # whatever a model's scale is, confidence means the same
         c = _flat_is_one(c)
-    return solver.solve(problem.source, c, start, adjust, problem.valid, problem.weight, problem.blocks)
+    return solver.solve(problem, c, start, adjust)
 
 
 def _flat_is_one(c: Coefficients) -> Coefficients:
@@ -185,4 +191,5 @@ def _within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], t
     noise = tolerance * (ends[1] - ends[0])
     far = (found.values < least - noise) | (found.values > most + noise)
     cells = problem.source[0, 0], problem.valid[0, 0], problem.exact[0, 0]
-    return replace(found, values=bounded(found.values, *cells, (least, most)), bounded=far)
+    how = problem.sampling if problem.points is None else Sampling("point")
+    return replace(found, values=bounded(found.values, *cells, (least, most), how), bounded=far)

@@ -8,12 +8,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from dada.diffusion import Blocks, Coefficients, Solution, equilibrium, iterate
+from dada.diffusion import Coefficients, Solution, down, equilibrium, iterate
 from dada.diffusion.equilibrium import TOLERANCE
 from dada.diffusion.loop import STEPS
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
+from dada.sample.sampling import smoothed
+from dada.upsampling.problem import Points, Problem
 
+LOOSER = 10  # how much less exactly a small remainder is solved for than the image it is added to
+LEAST = 0.1  # of the least point
 PART = 1000  # steps of the loop at a time
 
 FINE = 1e-6  # tolerance below which float32 does not suffice
@@ -72,26 +76,73 @@ class Solver:
                 return torch.float64
         return torch.float32
 
-    def solve(
-        self,
-        source: Tensor,
-        c: Coefficients,
-        initial: Tensor,
-        adjust: Adjust,
-        mask: Tensor,
-        weight: Tensor | None,
-        blocks: Blocks | None = None,
-    ) -> Solution:
-        """Diffuse and adjust; source, mask and weight are [B, 1, h, w], initial is [B, 1, H, W]."""
-        how: dict[str, Any] = {"adjust": adjust, "mask": mask, "weight": weight, "blocks": blocks}
-        if self.name == "iterate":
-            return self._iterate(source, c, initial, how)
-        return equilibrium(source, c, initial=initial, tolerance=self.tolerance, warn=False, **how)
+    def solve(self, problem: Problem, c: Coefficients, initial: Tensor, adjust: Adjust) -> Solution:
+        """Diffuse and adjust from an initial image [B, 1, H, W], as the sampling of the source asks for."""
+        if problem.points is not None:
+            found = self._solve_points(problem, problem.points, c, initial, adjust)
+            return _positive(found, problem) if adjust == "ratio" else found
 
-    def _iterate(self, source: Tensor, c: Coefficients, initial: Tensor, how: dict[str, Any]) -> Solution:
+        def run(source: Tensor, start: Tensor, coverage: Tensor | None, exactly: bool) -> Solution:
+            given: dict[str, Any] = {"mask": problem.valid, "coverage": coverage, "blocks": problem.blocks}
+            given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": problem.weight}
+            return self._run(source, c, start, given, LOOSER if exactly and coverage is not None else 1)
+
+        found = problem.sampling.solved(run, problem.source, problem.valid, initial)
+        return _positive(found, problem) if adjust == "ratio" and problem.sampling.kind == "point" else found
+
+    def _solve_points(
+        self, problem: Problem, points: Points, c: Coefficients, initial: Tensor, adjust: Adjust
+    ) -> Solution:
+        """The same for single pixels; cells serve to smooth what lies between them.
+
+        Small cells with one point each are solved for faster than pixels; those with several keep only their mean,
+        until `with_rest` brings each point to its value.
+        """
+        small = points.small_cells
+
+        def run(source: Tensor, start: Tensor, exactly: bool) -> Solution:
+            if small is not None:
+                mean, known = replace(points, values=source).gathered(small)
+                given = self._of_points({"mask": known, "coverage": points.measured}, points)
+                given["adjust"] = "shift" if exactly else adjust
+                return self._run(mean, c, start, given, LOOSER if exactly else 1)
+            given = self._of_points({"mask": points.measured}, points)
+            given |= {"adjust": "shift"} if exactly else {"adjust": adjust, "weight": points.weight}
+            return self._run(torch.where(points.measured, source, 0), c, start, given, LOOSER if exactly else 1)
+
+        def smooth(image: Tensor) -> Solution:
+            return self._run(down(image, problem.cells), c, image, {"adjust": "shift"}, 1)
+
+        return smoothed(run, smooth, lambda image: image, points.values, initial, problem.cells)
+
+    def with_rest(self, problem: Problem, c: Coefficients, values: Tensor) -> Tensor:
+        """An image [B, 1, H, W] with what it still leaves at points added as one more solution."""
+        points = problem.points
+        if points is None or points.small_cells is None:
+            return values
+        left = torch.where(points.measured, points.values - values, 0)
+        given = self._of_points({"mask": points.measured, "adjust": "shift"}, points)
+        return values + self._run(left, c, torch.zeros_like(left), given, LOOSER).values
+
+    def _of_points(self, given: dict[str, Any], points: Points) -> dict[str, Any]:
+        """What a solve is given, and for the equilibrium whether it needs coarser grids."""
+        return given if self.name == "iterate" else given | {"coarse": points.sparse}
+
+    def _run(self, source: Tensor, c: Coefficients, start: Tensor, given: dict[str, Any], looser: float) -> Solution:
+        if self.name == "iterate":
+            return self._iterate(source, c, start, given)
+        return equilibrium(source, c, initial=start, tolerance=looser * self.tolerance, warn=False, **given)
+
+    def _iterate(self, source: Tensor, c: Coefficients, initial: Tensor, given: dict[str, Any]) -> Solution:
         """Run the loop in parts: Python notices an interrupt between them."""
         for done in range(0, self.steps, PART):
             steps = min(PART, self.steps - done)
-            part = iterate(source, c, initial=initial, steps=steps, **how)
+            part = iterate(source, c, initial=initial, steps=steps, **given)
             initial = part.values
         return replace(part, iterations=torch.full_like(part.iterations, self.steps))
+
+
+def _positive(found: Solution, problem: Problem) -> Solution:
+    """Keep what lies between points above a share of the least of them: smoothing adds, and ratio promises to scale."""
+    least = found.values.new_tensor([low for low, _ in problem.ranges()])[:, None, None, None]
+    return replace(found, values=torch.maximum(found.values, LEAST * least))
