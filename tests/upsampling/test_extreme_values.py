@@ -43,3 +43,15 @@ def test_a_ratio_over_more_orders_than_float32_has_is_explained():
     source = np.array([[1e-29, 1.0], [3.0, 1e28]], np.float32)
     with pytest.raises(InputError, match=r"from 1e-29 to 1e\+28"):
         dada.upsample(source, np.eye(8, dtype=np.float32), model="none", adjust="ratio")
+
+
+def test_a_round_that_leaves_the_range_of_its_type_ends_the_rounds():
+    """Coefficients of what is not finite would not be finite either."""
+    source = np.array([[1.2e-27], [2.3e-3], [1e-9], [4e-20]])
+    guide = np.random.default_rng(0).random((16, 1, 3)).astype(np.float32)
+    try:
+        values = dada.upsample(source, guide, model="dynamic", adjust="ratio").values
+    except InputError as error:
+        assert "too far to be computed with" in str(error)  # noqa: PT017 (either is right)
+    else:
+        assert np.isfinite(values).all()

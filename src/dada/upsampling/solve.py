@@ -128,6 +128,8 @@ def solve_rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust)
         c = guidance.coefficients(before)
         solutions.append(_solution(now, c, start, solver, adjust))
         start = solutions[-1].values
+        if not bool(torch.isfinite(start).all()):  # nothing to look at; whoever returns it says so
+            break
         before = Round(number, c, start.float())
         now = now.settled(start)  # after the first round nothing is uncertain any more
     found = scaled.problem.met(solver.with_rest(now, _matching(now, c), start), adjust)
