@@ -162,6 +162,18 @@ def _coarser(raster: Raster, cells: tuple[int, int]) -> Any:
 # ---- what is told ------------------------------------------------------------------------------------------
 
 
+def _about_cells(outcome: Outcome, unit: str) -> str:
+    """How far averages are from the measurements: of exact cells, and of uncertain ones."""
+    (largest, mean), (soft, soft_mean) = outcome.misfit, outcome.soft_misfit
+    exact = "no source cell is exact" if largest is None else f"at most {largest:.2g}{unit}, mean {mean:.2g}{unit}"
+    if soft is None:
+        return exact if largest is None else f"differs from the source by {exact}"
+    uncertain = (
+        f"{outcome.report.uncertain_cells} uncertain cells differ by up to {soft:.2g}{unit}, mean {soft_mean:.2g}{unit}"
+    )
+    return f"{exact}; {uncertain}" if largest is None else f"exact cells differ by {exact}; {uncertain}"
+
+
 def facts(request: Request, outcome: Outcome, job: Job) -> list[tuple[str, str]]:
     """How a result was reached, in pairs of a name and plain words."""
     report, storage = outcome.report, outcome.storage
@@ -174,13 +186,7 @@ def facts(request: Request, outcome: Outcome, job: Job) -> list[tuple[str, str]]
         ("Result", f"{W} x {H} pixels, {storage.words}"),
         ("Factor", f"x{across:.4g}" if same else f"x{across:.4g} across, x{down:.4g} down"),
     ]
-    largest, mean = outcome.misfit
-    if largest is None or mean is None:
-        lines.append(("Averaged back down", "no source cell is exact, so there is nothing to compare with"))
-    else:
-        lines.append(
-            ("Averaged back down", f"differs from the source by at most {largest:.2g}{unit}, mean {mean:.2g}{unit}")
-        )
+    lines.append(("Averaged back down", _about_cells(outcome, unit)))
     steps = "iterations" if report.solver == "equilibrium" else "steps"
     solved = "" if report.solver == "direct" else f", adjust {report.adjust}, {report.iterations} {steps}"
     lines += [("Model", f"{report.model}{solved}"), ("Time", f"{outcome.seconds:.2f} s on one thread")]
