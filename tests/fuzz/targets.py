@@ -174,8 +174,10 @@ def arrays(folder: Path, seeds: list[Path], random: np.random.Generator) -> None
         raise FindingError("a valid pixel is not finite")
     known = source[np.isfinite(source)].astype(np.float64)
     largest = float(np.abs(known).max()) if known.size else 0.0
-    share = max(1e-4, 2 * float(np.finfo(values.dtype).eps))  # the latter is rounding to the type of the source
-    if report.consistency_max is not None and report.consistency_max > share * largest + np.finfo(np.float32).tiny:
+    kind = np.finfo(values.dtype)
+    share = max(1e-4, 2 * float(kind.eps))  # the latter is rounding to the type of the source
+    least = max(float(np.finfo(np.float32).tiny), float(kind.smallest_subnormal))  # and that of its smallest numbers
+    if report.consistency_max is not None and report.consistency_max > share * largest + least:
         raise FindingError(f"cells differ by {report.consistency_max:g} of values up to {largest:g}")
 
 

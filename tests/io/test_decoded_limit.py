@@ -67,6 +67,11 @@ def test_what_the_fuzzer_found_is_refused_without_taking_memory(path: Path, capf
     assert not unraised
 
 
+def test_more_blocks_than_the_file_can_list_are_not_looked_for():
+    with pytest.raises(InputError, match=r"16777216 blocks of 1 x 1 pixels, more than the 563 bytes"):
+        read_image(FOUND / "source_lerc_16_million_blocks.tif")
+
+
 def test_an_openexr_file_decoded_at_once_is_bounded_apart(tmp_path: Path):
     data = bytearray((SEEDS / "guide_lines_dwaa.exr").read_bytes() + bytes(800_000))
     at = data.index(b"dataWindow\0box2i\0") + len(b"dataWindow\0box2i\0") + 4

@@ -106,6 +106,12 @@ def _check_memory(path: Path, dataset: Any, dtype: np.dtype) -> None:
         check_ratio(path, need, stored, ratio)
     check_expansion(path, height * width * pixel, stored)
     rows, columns = dataset.block_shapes[0]
+    blocks = -(-height // rows) * -(-width // columns)
+    if blocks > stored:  # the place of each block takes two bytes and more, also of one that was never written
+        raise InputError(
+            f"{path}: its header states {blocks} blocks of {columns} x {rows} pixels, more than the {stored} bytes of "
+            "the file can list. The file is damaged or truncated: copy or export it again."
+        )
     block = rows * columns * dtype.itemsize * (count if structure.get("INTERLEAVE") == "PIXEL" else 1)
     if block > max(4 * need, _MAX_BLOCK):  # GDAL decodes whole blocks
         raise InputError(
