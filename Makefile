@@ -7,7 +7,7 @@ PYTHON     ?= $(shell for name in $(NAMES); do $$name -c '$(NEW_ENOUGH)' 2>/dev/
 VENV       ?= .venv
 BIN        := $(VENV)/bin
 
-.PHONY: demo test lint format bench fuzz python clean
+.PHONY: demo test docs lint format bench fuzz python clean
 .DEFAULT_GOAL := demo
 
 define check_python
@@ -41,6 +41,11 @@ demo: $(VENV)/.installed  ## upsample the embedded scene, leave a picture and a 
 test: $(VENV)/.installed  ## run the test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
+# NO_MKDOCS_2_WARNING: Material prints an announcement about another version of MkDocs, which is no warning of this site.
+docs: $(VENV)/.installed  ## build the site into site/: strict, offline, with executed notebooks and checked links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+	$(BIN)/python -m docsite.links site
+
 lint: $(VENV)/.installed  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,5 +63,5 @@ fuzz: $(VENV)/.installed  ## hostile input for so many minutes, on all cores; wh
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache fuzz-findings
+	rm -rf $(VENV) build dist site demo .pytest_cache .ruff_cache fuzz-findings
 	find src -name '*.nb[ic]' -delete

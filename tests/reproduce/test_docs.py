@@ -1,4 +1,4 @@
-"""docs/reproduce.md names a command or a file for everything of the paper, and each of them is there."""
+"""docs/results/reproduce.md names a command or a file for everything of the paper, and each of them is there."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from dada.reproduce.registry import EXPERIMENTS
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reproduce.md").read_text()
+PAGE = (ROOT / "docs" / "results" / "reproduce.md").read_text()
 WHERE = PAGE.partition("## Where everything of the paper is")[2]
 ROWS = [line.strip("| ").split(" | ") for line in WHERE.splitlines() if line.startswith("| ") and "---" not in line]
 

@@ -68,7 +68,8 @@ class Client:
             source: the coarse file.
             guide: the fine file.
             confidence: file of the source's size.
-            fields: as the options of `dada upsample`, and `example`, `factor` and `field_of_view` (docs/app.md).
+            fields: as the options of `dada upsample`, and `example`, `factor` and `field_of_view`; see
+                docs/how-to/page.md.
 
         Raises:
             InputError: the server refused it, and says why.

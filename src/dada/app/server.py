@@ -1,4 +1,4 @@
-"""The server of `dada app`: files of the page, and the API that the page itself uses (docs/app.md)."""
+"""The server of `dada app`: files of the page, and the API that the page itself uses (docs/how-to/page.md)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dada.errors import InputError
@@ -69,10 +69,8 @@ def _run(arguments: list[str]) -> int:
         return 0
 
 
-def _parse(arguments: list[str]) -> Any:
-    """One of the commands, with its options."""
-    import tyro
-
+def commands() -> dict[str, type]:
+    """The commands by their names: each a dataclass of its options, whose `run` returns the exit code."""
     from dada.cli.align import Align
     from dada.cli.app import App
     from dada.cli.batch import Batch
@@ -82,8 +80,29 @@ def _parse(arguments: list[str]) -> Any:
     from dada.cli.evaluate import Evaluate
     from dada.cli.raster import Raster
     from dada.cli.reproduce import Reproduce
-    from dada.cli.train import Train, parse
+    from dada.cli.train import Train
     from dada.cli.upsample import Upsample
+
+    return {
+        "upsample": Upsample,
+        "batch": Batch,
+        "complete": Complete,
+        "align": Align,
+        "raster": Raster,
+        "demo": Demo,
+        "app": App,
+        "train": Train,
+        "evaluate": Evaluate,
+        "benchmark": Benchmark,
+        "reproduce": Reproduce,
+    }
+
+
+def _parse(arguments: list[str]) -> Any:
+    """One of the commands, with its options."""
+    import tyro
+
+    from dada.cli.train import parse
     from dada.pairs.options import check_unit_once
 
     if arguments[0] == "train":  # its flags are read on top of a file
@@ -91,24 +110,9 @@ def _parse(arguments: list[str]) -> Any:
     if arguments[0] in ("upsample", "batch"):
         arguments = [_current_name(text) for text in arguments]
     check_unit_once(arguments)
+    known: dict[str, Callable[..., Any]] = {**commands()}
     return tyro.extras.subcommand_cli_from_dict(
-        {
-            "upsample": Upsample,
-            "batch": Batch,
-            "complete": Complete,
-            "align": Align,
-            "raster": Raster,
-            "demo": Demo,
-            "app": App,
-            "train": Train,
-            "evaluate": Evaluate,
-            "benchmark": Benchmark,
-            "reproduce": Reproduce,
-        },
-        prog="dada",
-        description=DESCRIPTION,
-        args=arguments,
-        config=(tyro.conf.FlagCreatePairsOff,),
+        known, prog="dada", description=DESCRIPTION, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
     )
 
 

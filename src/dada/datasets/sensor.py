@@ -3,7 +3,7 @@
 A network trained only on sharp scenes relies too much on the guide: on Kinect frames, whose depth edges are soft and
 shifted against the photograph, it is worse than bicubic. Under protocol P1 the source is the average of the target, so
 the target itself is softened, and a misregistered pair is simulated by moving the guide. The defaults follow the
-training frames of NYUv2 (docs/painted.md has the figures).
+training frames of NYUv2 (docs/reference/painted.md has the figures).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NETWORK_BYTES = 900  # for a target pixel, at the peak
 
 @lru_cache(maxsize=1)
 def learned() -> DADA:
-    """Return the network that comes with the package; docs/model-card.md tells of it."""
+    """Return the network that comes with the package; docs/results/model-card.md tells of it."""
     from dada.models.dada import DADA
 
     network = DADA.load(WEIGHTS)
@@ -66,7 +66,7 @@ def three_bands(guide: Tensor) -> Tensor:
     """Three bands of [B, C, H, W]: the first three; of two bands both and their mean.
 
     On canopy heights with four bands this leaves less of bicubic's error than `dynamic` on all of them, other three of
-    them, or their principal components; docs/model-card.md has the numbers.
+    them, or their principal components; docs/results/model-card.md has the numbers.
     """
     return guide[:, :3] if guide.shape[1] > 2 else torch.cat([guide, guide.mean(dim=1, keepdim=True)], dim=1)
 

@@ -71,7 +71,7 @@ class Dynamic:
     A difference of the result between neighbours makes an edge, as one of the guide does. The next round therefore
     blurs less across what the last one found, and more along it: iteratively reweighted least squares for an energy
     that keeps edges, started from the convex problem of the paper. The settings were chosen on scenes other than
-    those reported in docs/benchmark.md.
+    those reported in docs/results/benchmark.md.
 
     Attributes:
         kappa: of Eq. 2, for colours in standard deviations of natural images.

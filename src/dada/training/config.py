@@ -27,7 +27,8 @@ class DataConfig:
     """Names of scenes to leave out, all views of them."""
     augmentation: Literal["none", "rigid", "strong", "paper"] = "rigid"
     """Augmentation of crops. rigid: flips and rotations. strong: also light, colours, noise and blur of the guide.
-    paper: crops, epochs and validation as in the paper's released code; docs/training.md tells how rigid differs."""
+    paper: crops, epochs and validation as in the paper's released code; how rigid differs is told in
+    docs/how-to/training.md."""
     zoom: tuple[float, float] = (1.0, 1.0)
     """Scale each crop by a random number between these two."""
     smooth: bool = False

@@ -98,7 +98,7 @@ def upsample(
             the value of one pixel, that at the centre, or "point:ROWS,COLUMNS" with its place in the cell as shares
             from 0 to below 1. "bicubic": it was resized bicubically with antialiasing. "auto": "mean" or "point",
             whichever the source looks like, and "mean" where that is not clear. The result gives back what was
-            measured in this way; see docs/sampling.md.
+            measured in this way; see docs/how-to/sampling.md.
         unit: of the source, for weights that were trained in the unit of a data set: "mm", "cm", "m", "tum", how many
             units make a metre, or "raw" for values that are no lengths. None: not known. Other models take any unit.
         precision: "float32" computes in float32 also where the source has float64 (or integers of 32 bits and more),

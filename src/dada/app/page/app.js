@@ -1,4 +1,4 @@
-// The form, the queue and the report. Everything here is what the API offers to anyone (docs/app.md).
+// The form, the queue and the report. Everything here is what the API offers to anyone (docs/how-to/page.md).
 
 import { Cloud } from "./cloud.js";
 import { fetchView } from "./layers.js";

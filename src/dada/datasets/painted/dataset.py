@@ -2,7 +2,7 @@
 
 A scene is a backdrop (wall, table, cloth, corner of a room) with objects before it: of all sizes, thin or pierced,
 flat or round, lying, standing or floating. Guide and depth disagree on purpose: prints and shadows have edges without
-depth, and some objects look like their background. docs/painted.md shows some.
+depth, and some objects look like their background. docs/reference/painted.md shows some.
 """
 
 from __future__ import annotations

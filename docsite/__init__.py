@@ -1,0 +1,1 @@
+"""What the site holds beside written pages: pages made from the code, executed notebooks, pictures, a link checker."""
