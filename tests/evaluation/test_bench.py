@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from dada.evaluation.protocol import P1, P2
 from dada.evaluation.resources import watched
 from dada.models.default import WEIGHTS
 from dada.models.learning_free import LearningFree
-from dada.sample import make_sample
+from dada.sample import Sample, make_sample
 from tests.evaluation.problems import CALLS, Few, Offset, pair
 
 SMALL = P1.with_crop(32)
@@ -181,6 +181,61 @@ def test_the_busiest_crop_is_drawn_with_all_results_also_from_the_cache(cache):
     bench(cache, entry(), draw=draw)
     assert len(CALLS) == count
     np.testing.assert_array_equal(drawn[0][2]["offset"], drawn[4][2]["offset"])
+
+
+@dataclass(frozen=True)
+class Together(Offset):
+    """Adds the mean of its batch; warns of nothing."""
+
+    together: int = 3
+
+    def __call__(self, sample):
+        CALLS.append((sample.names, round(sample.factor)))
+        return sample.initial + sample.initial.mean()
+
+
+def test_a_method_that_asks_for_it_gets_several_crops_at_a_time(cache):
+    method = Together()
+    report = bench(cache, Entry("batch", "batch", method), factors=(4, 8))
+    given = [names for names, factor in CALLS if isinstance(names, tuple) and factor == 8]
+    assert [len(names) for names in given] == [3, 3, 2]
+    samples = [SMALL.sample(part, 8, SCENES.unit) for pair in (0, 1) for part in SMALL.cut(SCENES[pair])]
+    records = report.runs["batch", 8].records
+    assert [record.name for record in records] == [sample.names[0] for sample in samples]
+    batch = Sample.batch(samples[3:6])
+    wanted = SMALL.measure(method(batch), batch)
+    assert [record.sums.squared for record in records[3:6]] == pytest.approx([sums.squared for sums in wanted])
+
+
+def test_a_batch_is_measured_again_only_where_one_of_it_is_another(cache):
+    batch = Entry("batch", "batch", Together())
+    bench(cache, batch, factors=(8,))
+    CALLS.clear()
+    assert bench(cache, batch, factors=(8,)).count == 8
+    assert not CALLS
+    bench(cache, batch, factors=(8,), limit=7)  # three and one of each image
+    assert CALLS
+
+
+def test_whole_images_go_one_by_one(cache):
+    dataset = Few((pair("wide", (64, 96), holes=False), pair("high", (96, 64), holes=False)))
+    report = bench(cache, Entry("batch", "batch", Together()), dataset=dataset, protocol=P1.with_crop(0))
+    assert not report.failures
+    assert [names for names, _ in CALLS if isinstance(names, tuple)] == [("wide",), ("wide",), ("high",), ("high",)]
+
+
+def test_the_authors_solver_of_lgr_gets_a_batch_and_ours_an_image(cache):
+    """As in its authors' evaluation, whose stopping rule is over the batch."""
+    entries = resolve_all(["lgr-free"])[1:] + resolve_all(["lgr-free"], ["lgr-free.solver=equilibrium"])[1:]
+    assert [entry.batch for entry in entries] == [32, 1]
+    report = bench(cache, *entries, factors=(8,))
+    samples = [SMALL.sample(part, 8, SCENES.unit) for pair in (0, 1) for part in SMALL.cut(SCENES[pair])]
+    for entry in entries:
+        parts = [Sample.batch(samples)] if entry.batch > 1 else samples
+        wanted = [sums.squared for part in parts for sums in SMALL.measure(entry.method(part), part)]
+        assert [r.sums.squared for r in report.runs[entry.label, 8].records] == wanted
+    alone = [SMALL.measure(entries[0].method(sample), sample)[0].squared for sample in samples]
+    assert [r.sums.squared for r in report.runs["lgr-free", 8].records] != alone
 
 
 def test_p2_averages_the_rmse_of_images(cache):

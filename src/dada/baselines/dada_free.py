@@ -11,7 +11,7 @@ from torch import Tensor
 from dada.diffusion import Coefficients, coefficients, equilibrium, iterate
 from dada.diffusion.loop import STEPS
 from dada.features.standardising import KAPPA, standardise
-from dada.sample import Sample
+from dada.sample import BATCH, Sample
 
 EPSILON = 1e-8  # which the released code adds to the divisor of Eq. 3
 
@@ -39,6 +39,11 @@ class DadaFree:
     def __post_init__(self) -> None:
         if self.method not in ("equilibrium", "iterate"):
             raise ValueError(f'method must be "equilibrium" or "iterate", got {self.method!r}')
+
+    @property
+    def together(self) -> int:
+        """See `dada.sample.Method`."""
+        return BATCH if self.method == "iterate" else 1
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W], see `dada.sample.Method`. Images that Eq. 3 cannot take are adjusted by addition."""

@@ -25,7 +25,7 @@ from dada.diffusion.equilibrium import TOLERANCE
 from dada.errors import InputError
 from dada.features.standardising import standardise
 from dada.io.weights import State
-from dada.sample import DataUnit, Sample
+from dada.sample import BATCH, DataUnit, Sample
 from dada.sample.data_unit import parse_data_unit, with_mean
 
 LAMBDA, MU = 1.0, 0.1  # where the authors' training starts; their logarithms are what is trained
@@ -107,16 +107,25 @@ class LgrFree:
             blocks are further from it than bicubic's. From 0.01 down the result hardly changes.
         mu: how large a difference of the inputs counts as an edge.
         solver: "authors", theirs, or "equilibrium", ours, which comes closer to the minimum.
+        batch: problems that the bench gives the authors' solver at a time: they share its stopping rule.
         name: what tables call it.
     """
 
     strength: float = 0.01
     mu: float = MU
     solver: Solver = "authors"
+    batch: int = BATCH
     name: str = "LGR-free"
 
     def __post_init__(self) -> None:
         _check_solver(self.solver)
+        if self.batch < 1:
+            raise ValueError(f"batch {self.batch}: it takes one problem or more at a time")
+
+    @property
+    def together(self) -> int:
+        """See `dada.sample.Method`."""
+        return self.batch if self.solver == "authors" else 1
 
     def __call__(self, sample: Sample) -> Tensor:
         """Return [B, 1, H, W], see `dada.sample.Method`."""
@@ -189,6 +198,11 @@ class Lgr(Learned):
         return solved(
             sample, affinities(features, self.log_lambda.exp(), self.log_mu.exp()), centre, self.config["solver"]
         )
+
+    @property
+    def together(self) -> int:
+        """See `dada.sample.Method`."""
+        return BATCH if self.config["solver"] == "authors" else 1
 
     @property
     def data_unit(self) -> DataUnit:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,7 +18,8 @@ from dada.evaluation.cache import Cache, Record
 from dada.evaluation.fingerprint import code_fingerprint, fingerprint, method_fingerprint
 from dada.evaluation.methods import Entry
 from dada.evaluation.metrics import THRESHOLDS, Rule, Scores, average
-from dada.evaluation.protocol import Protocol, problems
+from dada.evaluation.protocol import Protocol
+from dada.evaluation.protocol import problems as problems_of
 from dada.evaluation.resources import watched
 from dada.sample import Sample
 from dada.sample.jumps import jumps
@@ -30,6 +32,8 @@ PICTURED = 6
 
 SYMBOL = 3
 """Letters of the longest symbol of a unit: "height m" ends in one, "grey levels" does not."""
+
+T = TypeVar("T")
 
 Draw = Callable[[Sample, dict[str, Tensor]], None]
 """Takes a problem and the result of each method by its label."""
@@ -142,7 +146,8 @@ def run(
 ) -> Report:
     """Run every method on every problem at every factor.
 
-    A method that fails is left out at that factor from then on; the others go on.
+    A method that fails is left out at that factor from then on; the others go on. One that takes several problems at
+    a time (`Entry.batch`) gets crops in their order; whole images, which differ in size, go one by one.
 
     Args:
         entries: the methods.
@@ -162,66 +167,106 @@ def run(
     keys = {entry.label: method_fingerprint(entry.method) for entry in entries}
     runs = {(c.label, factor): Runs() for factor in factors for c in entries}
     rules = dataset.unit, protocol, THRESHOLDS, code_fingerprint(Protocol.__module__)
-    for image, parts in enumerate(problems(dataset, protocol, limit)):
-        pictured = busiest(parts, dataset.unit) if draw and image < PICTURED else None
-        for number, part in enumerate(parts):
-            share = (image + number / len(parts)) / max(len(dataset), image + 1)
-            data = fingerprint(part.name, part.guide, part.target, *rules)
-            for factor in factors:
-                problem = _Problem(part, factor, dataset.unit, protocol, fingerprint(data, factor), cache)
-                results: dict[str, Tensor] = {}
-                for entry in entries:
-                    progress(share, f"x{factor} {entry.label}: {part.name}")
-                    mine = runs[entry.label, factor]
-                    if mine.failure is None:
-                        result = problem.solve(entry, keys[entry.label], mine, keep=part is pictured)
-                        results |= {} if result is None else {entry.label: result}
-                if draw and results:
-                    draw(problem.sample, results)
+    most = max((entry.batch for entry in entries), default=1) if protocol.crop else 1
+    for parts in _chunks(_parts(dataset, protocol, limit, pictures=draw is not None), most):
+        digests = [fingerprint(part.pair.name, part.pair.guide, part.pair.target, *rules) for part in parts]
+        for number, factor in enumerate(factors):
+            share = parts[0].share + (parts[-1].share - parts[0].share) * number / len(factors)
+            problems = [
+                _Problem(part, factor, dataset.unit, protocol, fingerprint(digest, factor), cache)
+                for part, digest in zip(parts, digests, strict=True)
+            ]
+            for entry in entries:
+                for group in _chunks(problems, entry.batch):
+                    progress(share, f"x{factor} {entry.label}: {group[0].part.pair.name}")
+                    if runs[entry.label, factor].failure is None:
+                        _solve(group, entry, keys[entry.label], runs[entry.label, factor])
+            for problem in problems:
+                if draw and problem.results:
+                    draw(problem.sample, problem.results)
     return Report(protocol, dataset.name, dataset.quantity, list(entries), list(factors), runs)
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """A crop at a factor, made into a sample only when a method has to run."""
+class _Part:
+    """A crop, whether pictures are made of it, and the share of the work that lies before it."""
 
     pair: Pair
+    pictured: bool
+    share: float
+
+
+def _parts(dataset: Dataset, protocol: Protocol, limit: int | None, *, pictures: bool) -> Iterator[_Part]:
+    for image, parts in enumerate(problems_of(dataset, protocol, limit)):
+        pictured = busiest(parts, dataset.unit) if pictures and image < PICTURED else None
+        for number, pair in enumerate(parts):
+            yield _Part(pair, pair is pictured, (image + number / len(parts)) / max(len(dataset), image + 1))
+
+
+def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """As many at a time; the last chunk may be smaller."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """A crop at a factor, made into a sample only when a method has to run; `results` are kept for a picture."""
+
+    part: _Part
     factor: int
     unit: float
     protocol: Protocol
     key: str
     cache: Cache
+    results: dict[str, Tensor] = field(default_factory=dict)
 
     @cached_property
     def sample(self) -> Sample:
-        return self.protocol.sample(self.pair, self.factor, self.unit)
+        return self.protocol.sample(self.part.pair, self.factor, self.unit)
 
-    def solve(self, entry: Entry, method_key: str, runs: Runs, *, keep: bool) -> Tensor | None:
-        """Append the record of a method, or say why there is none; return its result if it is to be kept."""
-        key = fingerprint(method_key, self.key)
-        record = self.cache.get(entry.label, key)
-        image = self.cache.get_image(entry.label, key) if keep and record else None
-        if record is not None and (image is not None or not keep):
-            runs.records.append(record)
-            return None if image is None else torch.from_numpy(image)
-        given = replace(self.sample, target=None, target_mask=None)  # methods do not see the truth
+    def known(self, label: str, key: str) -> Record | None:
+        """The record of a method from before, unless its picture is missing."""
+        record = self.cache.get(label, key)
+        if record is None or not self.part.pictured:
+            return record
+        image = self.cache.get_image(label, key)
+        if image is None:
+            return None
+        self.results[label] = torch.from_numpy(image)
+        return record
+
+    def keep(self, label: str, key: str, record: Record, result: Tensor) -> None:
+        """Write down what a method left, and its image where it is to be drawn."""
+        if self.part.pictured:
+            self.results[label] = result.cpu()
+            self.cache.put_image(label, key, result.cpu().numpy())
+        self.cache.put(label, key, record)
+
+
+def _solve(group: Sequence[_Problem], entry: Entry, method_key: str, runs: Runs) -> None:
+    """Append the records of a method on problems that it takes at once, or say why there are none."""
+    keys = [fingerprint(method_key, *(problem.key for problem in group), place) for place in range(len(group))]
+    known = [problem.known(entry.label, key) for problem, key in zip(group, keys, strict=True)]
+    records = [record for record in known if record is not None]
+    if len(records) < len(group):
+        whole = Sample.batch([problem.sample for problem in group]) if len(group) > 1 else group[0].sample
+        given = replace(whole, target=None, target_mask=None)  # methods do not see the truth
         try:
             with torch.no_grad(), warnings.catch_warnings(record=True) as caught, watched() as usage:
                 warnings.simplefilter("always")
                 result = entry.method(given)
-            sums = self.protocol.measure(result, self.sample)[0]
+            sums = group[0].protocol.measure(result, whole)
         except Exception as error:  # whatever a method does, the others are not to be lost
             reason = str(error).partition("\n")[0]  # those of torch are pages long
-            runs.failure = f"{self.pair.name}: {type(error).__name__}: {reason}"
-            return None
-        if keep:
-            self.cache.put_image(entry.label, key, result.cpu().numpy())
-        record = Record(
-            self.pair.name, sums, usage.seconds, usage.memory, tuple(str(warning.message) for warning in caught)
-        )
-        self.cache.put(entry.label, key, record)
-        runs.records.append(record)
-        return result.cpu() if keep else None
+            runs.failure = f"{group[0].part.pair.name}: {type(error).__name__}: {reason}"
+            return
+        told = usage.seconds / len(group), usage.memory, tuple(str(warning.message) for warning in caught)
+        records = [Record(problem.part.pair.name, sums[i], *told) for i, problem in enumerate(group)]
+        for i, problem in enumerate(group):
+            problem.keep(entry.label, keys[i], records[i], result[i : i + 1])
+    runs.records += records
 
 
 def busiest(parts: Sequence[Pair], unit: float) -> Pair:

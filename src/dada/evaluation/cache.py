@@ -20,8 +20,8 @@ class Record:
     Attributes:
         name: of the problem, such as "Art@0,256".
         sums: of its errors.
-        seconds: the call took.
-        memory: bytes by which the process grew at its peak; None where the system does not tell.
+        seconds: the call took, divided by the problems that it solved.
+        memory: bytes by which the process grew at its peak in the call; None where the system does not tell.
         warnings: what the method warned of.
     """
 

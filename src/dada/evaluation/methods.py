@@ -32,6 +32,11 @@ class Entry:
     name: str
     method: Method
 
+    @property
+    def batch(self) -> int:
+        """Problems that the method takes at a time; see `dada.sample.Method`."""
+        return int(getattr(self.method, "together", 1))
+
 
 def resolve(text: str, settings: Sequence[str] = ()) -> Entry:
     """Return the method that a text names.

@@ -18,11 +18,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dada.sample import Sample
+from dada.sample import BATCH, Sample
 from dada.sample.jumps import flying, jumps, sides, widen
-
-BATCH = 32
-"""Crops whose pixels the published rule averages together."""
 
 Rule = Literal["pixels", "batches", "images"]
 """How images are averaged; see `average`."""

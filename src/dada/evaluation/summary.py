@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dada.datasets.pair import DEPTH
 from dada.evaluation.bench import Report
 from dada.evaluation.methods import BICUBIC
-from dada.evaluation.metrics import BATCH, THRESHOLDS, Scores
+from dada.evaluation.metrics import THRESHOLDS, Scores
 from dada.evaluation.paper import paper_set, printed
 from dada.evaluation.protocol import P1
 from dada.evaluation.tables import FAILED, Table, cells, number
+from dada.sample import BATCH
 
 LOWER = "Lower is better."
 WORDS = {

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from dada.errors import InputError
 from dada.evaluation.bench import Report
 from dada.evaluation.methods import Entry, resolve
-from dada.evaluation.metrics import BATCH
 from dada.evaluation.tables import Table, number
 from dada.reproduce.found import TestSet
 from dada.reproduce.plots import finish, sheet
 from dada.reproduce.reports import bench
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import about, load_trained
+from dada.sample import BATCH
 from dada.training.config import TrainConfig
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from dada.sample.data_unit import DataUnit
 from dada.sample.interpolation import Interpolation, bicubic, fill, initialise, within
-from dada.sample.sample import Method, Sample, Whole, deviation, make_sample
+from dada.sample.sample import BATCH, Method, Sample, Whole, deviation, make_sample
 from dada.sample.sampling import MEAN, Sampling
 
 __all__ = [
+    "BATCH",
     "MEAN",
     "DataUnit",
     "Interpolation",

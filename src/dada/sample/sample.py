@@ -14,6 +14,9 @@ from dada.diffusion.blocks import block_sum
 from dada.sample.interpolation import Interpolation, initialise
 from dada.sample.sampling import MEAN, Sampling
 
+BATCH = 32
+"""Problems that the authors of LGR and DADA solve, and average over, at a time."""
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -130,7 +133,11 @@ def deviation(source: Tensor, mask: Tensor) -> Tensor:
 
 @runtime_checkable
 class Method(Protocol):
-    """What the bench compares: anything that turns a sample's guide and source into a target."""
+    """What the bench compares: anything that turns a sample's guide and source into a target.
+
+    A method whose result for an image depends on the others of its batch has an attribute `together` as well: how many
+    problems the bench gives it at a time.
+    """
 
     @property
     def name(self) -> str:
