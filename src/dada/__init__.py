@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dada.rasters import upsample_raster, upsample_xarray
     from dada.upsampling import Result, complete, upsample
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "DADA",
     "InputError",

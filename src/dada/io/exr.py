@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,7 @@ def read_exr(path: Path, role: Role, key: str | None) -> Raster:
     """Read the channel called `key`, or the only one; of a guide R, G and B, in the layer `key` if given."""
     header = read_exr_header(path)
     names = _pick(path, header, role, key)
-    import OpenEXR
-
+    OpenEXR = openexr(path)
     with captured_output() as messages:
         try:
             with OpenEXR.File(str(path), separate_channels=True) as file:
@@ -45,8 +45,7 @@ def read_exr(path: Path, role: Role, key: str | None) -> Raster:
 
 def write_exr(path: Path, target: Path, values: np.ndarray) -> None:
     """Write float16 or float32 to `target` on behalf of `path`: (H, W) as channel Y, (H, W, 3) as RGB."""
-    import OpenEXR
-
+    OpenEXR = openexr(path)
     if values.dtype not in (np.float16, np.float32):
         raise InputError(
             f"{path}: OpenEXR holds float16 and float32, not {values.dtype}. Write to .tiff, .npy or .npz, "
@@ -67,6 +66,22 @@ def write_exr(path: Path, target: Path, values: np.ndarray) -> None:
             failure = None
     if failure is not None:
         raise OSError(None, next((line for line in messages if "EXR_ERR" in line), failure))
+
+
+def openexr(path: Path) -> Any:
+    """The package OpenEXR, which is an extra.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        import OpenEXR
+    except ImportError:
+        raise InputError(
+            f'{path}: OpenEXR needs a package that is not installed. Run: pip install "dada-sr[exr]", or use .tiff or '
+            ".npy, which hold the same values."
+        ) from None
+    return OpenEXR
 
 
 def _pick(path: Path, header: ExrHeader, role: Role, key: str | None) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import ModelHubMixin
 from torch import Tensor, nn
 
 from dada.diffusion import Coefficients, Solution, equilibrium, iterate
@@ -28,16 +27,8 @@ EPSILON = 1e-8  # added to the divisor of Eq. 3 in the loop, as in the released 
 RESULT_WEIGHT = 1.0  # of the last result in deviations of the source, at the start of training
 DIRECT_WEIGHTS = (0.5, 0.5, 8.0)  # of guide, source and result compared directly: about those of `Dynamic`
 
-CARD = """---
-{{ card_data }}
----
 
-A network for [dada](https://pypi.org/project/dada/), guided super-resolution that never contradicts the measurement.
-Read it with `dada.DADA.from_pretrained("NAME")`, or save the files to a folder and use `dada upsample --model FOLDER`.
-"""
-
-
-class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-resolution"], model_card_template=CARD):
+class DADA(nn.Module):
     """Guided super-resolution by diffusion with learned coefficients.
 
     Attributes:
@@ -176,21 +167,43 @@ class DADA(nn.Module, ModelHubMixin, library_name="dada", tags=["guided-super-re
 
         return load(Path(path))
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        """What `save_pretrained` calls: weights in the type they have, and config.json."""
+    def save_pretrained(self, folder: str | PathLike[str]) -> None:
+        """Write weights, settings and a model card to a folder, which is made."""
         from dada.models.files import save_folder
 
-        save_folder(self, save_directory)
+        save_folder(self, Path(folder))
 
     @classmethod
-    def _from_pretrained(cls, *, model_id: str, **hub: Any) -> DADA:
-        """What `from_pretrained` calls: a folder, or a repository of the Hugging Face hub."""
-        if Path(model_id).is_dir():
-            return cls.load(model_id)
-        from huggingface_hub import hf_hub_download
+    def from_pretrained(cls, name: str | PathLike[str], **hub: Any) -> DADA:
+        """Read a folder of `save_pretrained`, or a repository of the Hugging Face hub.
 
-        where = {name: hub[name] for name in ("revision", "cache_dir", "force_download", "local_files_only", "token")}
-        return cls.load(hf_hub_download(model_id, "model.safetensors", **where))  # which holds the config too
+        Args:
+            name: the folder, or "OWNER/NAME" on the hub.
+            hub: what `huggingface_hub.hf_hub_download` takes, such as `revision` and `token`.
+
+        Raises:
+            InputError: it is none of our networks, or huggingface_hub is not installed.
+        """
+        from dada.models.hub import download
+
+        return cls.load(name if Path(name).is_dir() else download(str(name), **hub))
+
+    def push_to_hub(self, name: str, **hub: Any) -> str:
+        """Upload the network to a repository of the Hugging Face hub, which is made if need be.
+
+        Args:
+            name: "OWNER/NAME".
+            hub: what `huggingface_hub.HfApi.upload_folder` takes, such as `revision` and `token`.
+
+        Returns:
+            the address of what was written.
+
+        Raises:
+            InputError: huggingface_hub is not installed.
+        """
+        from dada.models.hub import upload
+
+        return upload(self, name, **hub)
 
     def _unit(self, sample: Sample) -> Tensor:
         """What the source channel is measured in, [B, 1, 1, 1]."""

@@ -16,7 +16,17 @@ from dada.io.weights import State, check_sizes, fill_network, read_safetensors, 
 from dada.models.config import PAPER, DadaConfig
 from dada.models.dada import DADA
 
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+CARD_TEXT = """---
+library_name: dada
+tags:
+- guided-super-resolution
+---
+
+A network for [dada](https://pypi.org/project/dada-sr/), guided super-resolution that never contradicts the measurement.
+Read it with `dada.DADA.from_pretrained("OWNER/NAME")`, or save the files to a folder and use
+`dada upsample --model FOLDER`. The first of these takes `pip install "dada-sr[hub]"`.
+"""
 AUTHORS_PREFIX = "feature_extractor.1."  # 0 and 2 are the enlargement and the averaging around it
 AUTHORS_STRAYS = {"logk2", "mean_guide", "std_guide"}  # in their files, not in their network
 
@@ -50,7 +60,9 @@ def save(model: DADA, path: Path, half: bool = False) -> None:
 
 
 def save_folder(model: DADA, folder: Path) -> None:
-    """Write weights and config.json to a folder that exists; see `DADA.save_pretrained`."""
+    """Write weights, config.json and a model card to a folder, which is made; see `DADA.save_pretrained`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes_atomically(folder / CARD, CARD_TEXT.encode())
     save(model, folder / WEIGHTS)
     write_bytes_atomically(folder / CONFIG, json.dumps(asdict(model.config), indent=2).encode())
 

@@ -28,6 +28,7 @@ from dada.io import (
 )
 from dada.io.alignment import Part, common_area
 from dada.io.detect import SUFFIXES
+from dada.io.exr import openexr
 from dada.io.points import POINT_SUFFIXES, read_points
 from dada.io.rounding import limits
 from dada.pairs.aligning import aligned
@@ -141,6 +142,8 @@ def _check_outputs(job: Job) -> list[Path]:
             f"{job.output}: results are not written as {job.output.suffix or 'a file without suffix'}. Name "
             "a file that ends in .png, .tiff, .pfm, .exr, .npy or .npz with -o."
         )
+    if SUFFIXES[job.output.suffix.lower()] == "exr":
+        openexr(job.output)
     if job.report is not None and job.report.suffix.lower() != ".json":
         raise InputError(f"{job.report}: a report is written as JSON. Name a file that ends in .json.")
     if job.point_cloud is not None and job.point_cloud.suffix.lower() != ".ply":
