@@ -26,7 +26,7 @@ def commands_page() -> str:
 
 def _section(name: str, cls: type) -> str:
     own = list(rows(cls))
-    places = [row for row in own if _positional(row)]
+    places = [row for row in own if positional(row)]
     usage = " ".join(_place(row) for row in places)
     call = " ".join(part for part in ("dada", name, usage, "[OPTIONS]") if part)
     lines = [f"## dada {name}", "", f"    {call}"]
@@ -36,7 +36,7 @@ def _section(name: str, cls: type) -> str:
         lines += [f"| `{_place(row)}` | {_meaning(row)} |" for row in places] + [""]
     lines += ["| option | value | meaning |", "| --- | --- | --- |"]
     for row in own:
-        if not _positional(row):
+        if not positional(row):
             lines += _option(row, "--")
     return "\n".join(lines) + "\n\n"
 
@@ -76,5 +76,6 @@ def _told(row: Row, name: str) -> Any:
     return next((getattr(extra, name) for extra in row.extras if getattr(extra, name, None) is not None), None)
 
 
-def _positional(row: Row) -> bool:
+def positional(row: Row) -> bool:
+    """Whether it is an argument without a flag."""
     return any("POSITIONAL" in repr(extra).upper() for extra in row.extras if not hasattr(extra, "metavar"))

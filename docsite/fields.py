@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import re
+import inspect
+import textwrap
 import typing
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple
 
-import griffe
-
-SOURCES = Path(__file__).parents[1] / "src"
+from docstring_parser import parse
 
 
 class Row(NamedTuple):
@@ -43,9 +44,8 @@ def rows(cls: type) -> Iterator[Row]:
 def text_of(cls: type, name: str) -> str:
     """The text of a field: the string below it, or its entry among the attributes of the class or a class above."""
     for above in cls.__mro__[:-1]:
-        documented = _documented(above.__module__, above.__qualname__)
-        if name in documented:
-            return re.sub(r"\s+", " ", documented[name])
+        if name in (documented := _documented(above)):
+            return " ".join(documented[name].split())
     return ""
 
 
@@ -70,16 +70,16 @@ def cell(text: str) -> str:
 
 
 @cache
-def _documented(module: str, name: str) -> dict[str, str]:
-    """The texts of a class's fields, read from its source."""
-    found = griffe.load(module, search_paths=[SOURCES])[name]
+def _documented(cls: type) -> dict[str, str]:
+    """The texts of a class's own fields: entries among the attributes of its docstring, or strings below the fields."""
     texts = {}
-    if found.docstring is not None:
-        for section in found.docstring.parse("google"):
-            if section.kind is griffe.DocstringSectionKind.attributes:
-                texts |= {entry.name: entry.description for entry in section.value}
-    return texts | {
-        key: member.docstring.value
-        for key, member in found.members.items()
-        if member.is_attribute and member.docstring is not None
-    }
+    for entry in parse(inspect.cleandoc(cls.__doc__ or "")).meta:
+        if entry.args[0] == "attribute" and entry.description:
+            texts[entry.args[1]] = entry.description
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(tree, ast.ClassDef)
+    for field, below in pairwise(tree.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = text
+    return texts

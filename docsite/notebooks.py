@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import jupytext
 import nbformat
+from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from traitlets.config import Config
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 SECONDS = 300  # of a cell
+NO_WIDGETS = "IProgress not found"  # tqdm asks for a bar that a page cannot show
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -23,7 +27,12 @@ def executed(path: Path) -> nbformat.NotebookNode:
     notebook = jupytext.read(path)
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook.metadata["kernelspec"] = kernel
-    NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": str(path.parent)}}).execute()
+    with tempfile.TemporaryDirectory() as folder:  # a socket in it instead of a port that others can read
+        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
+        client = NotebookClient(
+            notebook, km=manager, timeout=SECONDS, resources={"metadata": {"path": str(path.parent)}}
+        )
+        client.execute(env=os.environ | {"PYTHONWARNINGS": f"ignore:{NO_WIDGETS}"})
     return notebook
 
 

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+
 from tests.evaluation.problems import write_folder
 
 

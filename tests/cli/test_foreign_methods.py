@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.evaluation.problems import write_folder
 
 METHOD = """

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fuzz.mutation import mutate, with_valid_checksums
 
 from dada.errors import InputError
 from dada.io import Georeference, read_image, write_image
+from tests.fuzz.mutation import mutate, with_valid_checksums
 
 MUTATIONS = 300
 SMOOTH = np.add.outer(np.arange(33) * 20.0, np.arange(47) * 13.0).astype(np.float32)
