@@ -72,6 +72,11 @@ def test_more_blocks_than_the_file_can_list_are_not_looked_for():
         read_image(FOUND / "source_lerc_16_million_blocks.tif")
 
 
+def test_a_header_that_states_thousands_of_bands_is_refused():
+    with pytest.raises(InputError, match=r"41098 bands; at most 4096 are read"):
+        read_image(FOUND / "source_lzma_41098_bands.tif")
+
+
 def test_an_openexr_file_decoded_at_once_is_bounded_apart(tmp_path: Path):
     data = bytearray((SEEDS / "guide_lines_dwaa.exr").read_bytes() + bytes(800_000))
     at = data.index(b"dataWindow\0box2i\0") + len(b"dataWindow\0box2i\0") + 4

@@ -1,4 +1,4 @@
-"""TIFF by way of GDAL: any number of bands, georeference and nodata."""
+"""TIFF by way of GDAL: up to 4096 bands, georeference and nodata."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from dada.io.quiet import captured_output, one_line
 from dada.io.raster import PLAIN, Georeference, ImageWarning, Meaning, Raster, Role
 from dada.io.size import check_expansion, check_ratio, check_size
 
+MAX_BANDS = 4096
+"""The most bands of an image that are read: GDAL asks all of them about each."""
 _LOSSY = {"JPEG", "YCBCR JPEG", "WEBP", "JXL"}
 # pixels that a stored byte can hold at most, by compression; 8 without, as GDAL unpacks single bits
 _RATIOS = {None: 8, "PACKBITS": 128 * 8, "DEFLATE": 1032 * 8, "LZW": 4096 * 8}
@@ -36,6 +38,11 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
             raise InputError(
                 f"{path}: this TIFF has {len(dataset.subdatasets)} pages, and which is meant is not clear. "
                 "Save the page to use, or all bands as one page, to a file of its own."
+            )
+        if dataset.count > MAX_BANDS:
+            raise InputError(
+                f"{path}: its header states {dataset.count} bands; at most {MAX_BANDS} are read. If so, save "
+                "the bands to use to a file of their own; if not, the file is damaged: export it again."
             )
         dtype = np.dtype(dataset.dtypes[0])
         if dtype.kind not in "uif":
