@@ -17,7 +17,7 @@ FLOORS = (
     {"models"},
     {"upsampling"},
     {"evaluation", "pairs", "rasters"},
-    {"app", "training"},
+    {"app", "streams", "training"},
     {"reproduce"},
     {"cli"},
 )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dada.models.dada import DADA
     from dada.models.registry import load_model
     from dada.rasters import upsample_raster, upsample_xarray
+    from dada.streams import Upsampler
     from dada.upsampling import Result, complete, upsample
 
 __version__ = "0.2.0"
@@ -18,6 +19,7 @@ __all__ = [
     "DADA",
     "InputError",
     "Result",
+    "Upsampler",
     "__version__",
     "complete",
     "load_model",
@@ -42,6 +44,10 @@ def __getattr__(name: str) -> Any:
             from dada.upsampling import Result
 
             return Result
+        case "Upsampler":
+            from dada.streams import Upsampler
+
+            return Upsampler
         case "complete":
             from dada.upsampling import complete
 

@@ -123,20 +123,51 @@ def upsample(
     if is_labelled(source) or is_labelled(guide):
         source, guide, part, invalid, wrap, notes = plain_pair(source, guide, invalid)
         mask, confidence, noise = (plain_cells(given, part) for given in (mask, confidence, noise))
-    inputs = _read(source, guide, mask, (confidence, noise), invalid, device, notes.append)
-    chosen = chosen_model(model, inputs, notes.append)
     way = Solver.of(method or solver, tolerance, steps, precision)
-    fine, guide_range = unit_range(bands_used(chosen, inputs.bands), inputs.device, notes.append)
-    agreement = _check_registration(inputs, fine, notes.append)
-    problem = Problem(fine[None], *measured(inputs, fine.device), unit=millimetres(unit))
-    problem = replace(problem, sampling=chosen_sampling(sampling, problem, notes.append))
-    check_data_unit(chosen, problem, notes.append)
-    known = {"guide_range": guide_range, "edge_agreement": agreement}
+    reading = Reading(model, invalid, sampling, unit, device)
+    inputs, problem, chosen, known = prepared(source, guide, (mask, confidence, noise), reading, notes.append)
     result = compute(inputs, problem, chosen, way, adjust, fill, notes, **known)
     result.report.seconds = time.perf_counter() - begin
     for text in notes:
         warnings.warn(text, UpsampleWarning, stacklevel=3)
     return wrap(result) if wrap else result
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the images of a user are understood; see `upsample`."""
+
+    model: str | os.PathLike[str] | Model | Method = "default"
+    invalid: Marker = "auto"
+    sampling: str | Sampling = "mean"
+    unit: str | float | None = None
+    device: str | torch.device | None = None
+
+
+def prepared(
+    source: ArrayLike,
+    guide: ArrayLike,
+    held: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | float | None],
+    reading: Reading,
+    warn: Warn,
+) -> tuple[Inputs, Problem, Model | Method, dict[str, Any]]:
+    """Return the inputs checked, the problem that they make, the model that suits it, and what a report says of them.
+
+    Args:
+        source: as for `upsample`, as is the guide.
+        guide: of the same area.
+        held: mask, confidence and noise.
+        reading: how the images are understood.
+        warn: takes what to warn of.
+    """
+    inputs = _read(source, guide, held[0], held[1:], reading.invalid, reading.device, warn)
+    chosen = chosen_model(reading.model, inputs, warn)
+    fine, guide_range = unit_range(bands_used(chosen, inputs.bands), inputs.device, warn)
+    agreement = _check_registration(inputs, fine, warn)
+    problem = Problem(fine[None], *measured(inputs, fine.device), unit=millimetres(reading.unit))
+    problem = replace(problem, sampling=chosen_sampling(reading.sampling, problem, warn))
+    check_data_unit(chosen, problem, warn)
+    return inputs, problem, chosen, {"guide_range": guide_range, "edge_agreement": agreement}
 
 
 def compute(
@@ -151,6 +182,20 @@ def compute(
 ) -> Result:
     """Solve a problem of one image and report; `notes` take what to warn of, `known` is more of the report."""
     (solved,) = solve(problem, chosen, way, adjust) if isinstance(chosen, Model) else direct(problem, chosen, adjust)
+    return reported(inputs, problem, chosen, way, solved, fill, notes, **known)
+
+
+def reported(
+    inputs: Inputs,
+    problem: Problem,
+    chosen: Model | Method,
+    way: Solver,
+    solved: Solved,
+    fill: bool,
+    notes: list[str],
+    **known: Any,
+) -> Result:
+    """What a solution of one image is for its user; arguments as those of `compute`."""
     if way.name == "equilibrium" and not solved.converged:
         notes.append(f"equilibrium not reached: {solved.reason}")
     values, kept = _finish(inputs, solved.values, fill)

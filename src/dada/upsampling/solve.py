@@ -69,7 +69,7 @@ def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto
         if wanted == "auto":
             changed = {i: other for i, one in found.items() if (other := _other(one, ranges[i], solver)) != one.adjust}
             found |= _by_adjust(problem, model, solver, changed)
-            found = {i: _within_bounds(one, problem[[i]], ranges[i], solver.tolerance) for i, one in found.items()}
+            found = {i: within_bounds(one, problem[[i]], ranges[i], solver.tolerance) for i, one in found.items()}
     return [found[i] for i in range(len(problem))]
 
 
@@ -183,7 +183,7 @@ def _other(found: Solved, ends: tuple[float, float], solver: Solver) -> Adjust:
     return reconsidered(found.adjust, *ends, least, most, found.converged or solver.name == "iterate")
 
 
-def _within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], tolerance: float) -> Solved:
+def within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], tolerance: float) -> Solved:
     """The same with values kept as near to the measurements as "auto" promises, if some are not."""
     (height, width), (h, w) = problem.size, problem.cells
     least, most = bounds(*ends, height * width / (h * w))
