@@ -8,7 +8,6 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from traitlets.config import Config
@@ -28,10 +27,9 @@ def executed(path: Path) -> nbformat.NotebookNode:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook.metadata["kernelspec"] = kernel
     with tempfile.TemporaryDirectory() as folder:  # a socket in it instead of a port that others can read
-        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
-        client = NotebookClient(
-            notebook, km=manager, timeout=SECONDS, resources={"metadata": {"path": str(path.parent)}}
-        )
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}})
+        client = NotebookClient(notebook, timeout=SECONDS, config=config)
+        client.resources = {"metadata": {"path": str(path.parent)}}
         client.execute(env=os.environ | {"PYTHONWARNINGS": f"ignore:{NO_WIDGETS}"})
     return notebook
 
