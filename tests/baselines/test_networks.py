@@ -245,6 +245,17 @@ class TestMsgAtX32:
                 assert loaded.config == {"factor": 32}
                 assert torch.equal(loaded(sample), result)
 
+    def test_the_source_begins_no_weaker_than_at_x16(self):
+        """With the authors' start it would be a third of that, and a training would not begin to learn."""
+
+        def strength(factor):
+            torch.manual_seed(0)
+            network, source = Msg(factor), torch.randn(1, 1, 5, 5)
+            with torch.inference_mode():
+                return network.network(torch.zeros(1, 1, 5 * factor - 1, 5 * factor - 1), source).std()
+
+        assert strength(32) > strength(16)
+
     def test_it_learns_and_the_guide_reaches_every_level(self):
         torch.manual_seed(0)
         network, sample = Msg(32), scene(64, 64, factor=32, batch=1)

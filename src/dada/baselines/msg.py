@@ -3,7 +3,9 @@
 The network sees and returns high frequencies only; the low ones of the source are upsampled bicubically and added.
 
 Its authors publish networks for x2 to x16. The paper compares at x32 too, with a network of which it says nothing; ours
-has one level more than that for x16, alike in every layer to the level before it.
+has one level more than that for x16, alike in every layer to the level before it. Its transposed convolutions begin
+with twice the authors' weights, since an output of theirs sees a quarter of the kernel: with five such levels in a row
+the source would begin at a thirty-second of its size, and a training of it did not begin to learn.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from dada.sample import Sample
 CHANNELS = 32
 SLOPE = 0.25  # where PReLUs begin
 FACTORS = (2, 4, 8, 16, 32)
+LARGEST_OF_THEIRS = 16  # factor of the networks that the authors publish
 CUBIC_REACH = 2  # source cells that bicubic interpolation looks at, on each side
 
 
@@ -49,8 +52,9 @@ class Msg(Learned):
         self.guide = nn.ModuleList([Step(1, 49, 7), Step(49, CHANNELS, 5)])
         self.guide.extend(Step(CHANNELS, CHANNELS, 5) for _ in range(levels - 1))
         self.source = Step(1, 64, 5)
-        self.up = nn.ModuleList([UpStep(64, 2)])
-        self.up.extend(UpStep(CHANNELS, 1) for _ in range(levels - 1))
+        gain = 2.0 if factor > LARGEST_OF_THEIRS else 1.0
+        self.up = nn.ModuleList([UpStep(64, 2, gain)])
+        self.up.extend(UpStep(CHANNELS, 1, gain) for _ in range(levels - 1))
         self.fuse = nn.ModuleList()
         for level in range(levels):
             count = 3 if level == levels - 1 else 2
@@ -142,13 +146,19 @@ class Step(nn.Module):
 
 
 class UpStep(nn.Module):
-    """Transposed convolution that doubles the size, less 1 (margin 2) or plus 1 (margin 1), and a PReLU."""
+    """Transposed convolution that doubles the size, less 1 (margin 2) or plus 1 (margin 1), and a PReLU.
 
-    def __init__(self, inputs: int, margin: int) -> None:
+    Args:
+        inputs: channels.
+        margin: see above.
+        gain: what the authors' first weights are multiplied by.
+    """
+
+    def __init__(self, inputs: int, margin: int, gain: float) -> None:
         super().__init__()
         self.conv = nn.ConvTranspose2d(inputs, CHANNELS, 5, 2, margin)
         self.act = nn.PReLU(CHANNELS, SLOPE)
-        _initialise(self.conv)
+        _initialise(self.conv, gain)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [B, 32, 2 H -+ 1, 2 W -+ 1]."""
@@ -191,10 +201,10 @@ def _blobs(layers: dict[str, CaffeLayer], name: str, count: int, path: Path) -> 
     return [torch.from_numpy(blob) for blob in layers[name].blobs]
 
 
-def _initialise(convolution: nn.Conv2d | nn.ConvTranspose2d) -> None:
-    """As the authors: He et al. 2015 for PReLUs, by the number of outputs."""
+def _initialise(convolution: nn.Conv2d | nn.ConvTranspose2d, gain: float = 1.0) -> None:
+    """As the authors, times a gain: He et al. 2015 for PReLUs, by the number of outputs."""
     fan = convolution.out_channels * convolution.kernel_size[0] ** 2
-    nn.init.normal_(convolution.weight, std=(2 / ((1 + SLOPE**2) * fan)) ** 0.5)
+    nn.init.normal_(convolution.weight, std=gain * (2 / ((1 + SLOPE**2) * fan)) ** 0.5)
     nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]  # every convolution here has one
 
 

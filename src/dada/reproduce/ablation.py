@@ -11,7 +11,7 @@ from dada.evaluation.bench import Report
 from dada.evaluation.methods import Entry, resolve
 from dada.evaluation.tables import Table, number
 from dada.reproduce.found import TestSet
-from dada.reproduce.plots import finish, sheet
+from dada.reproduce.plots import finish, label_bars, sheet
 from dada.reproduce.reports import bench
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import about, load_trained
@@ -87,7 +87,7 @@ def bars(report: Report, title: str = "") -> Figure:
     figure, (axes,) = sheet(1, 1, (6.6, 0.9 + 0.42 * len(labels)))
     values = [share(report, label) for label in labels]
     drawn = axes.barh(labels, values, color="C0", height=0.6)
-    axes.bar_label(drawn, [number(v) for v in values], fontsize=8.5, padding=3)
+    label_bars(axes, drawn, values)
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.1, 1.15 * max(v for v in values if v == v)) if values else 1)
     axes.axvline(1, color="0.5", linewidth=1, linestyle=":")

@@ -8,10 +8,10 @@ import torch
 
 from dada.evaluation.bench import Report
 from dada.evaluation.paper import paper
-from dada.evaluation.tables import Table, number
+from dada.evaluation.tables import Table
 from dada.reproduce.ablation import FACTOR, about_ablation, bars, beside, share, spread, variants
 from dada.reproduce.findings import Findings, Row
-from dada.reproduce.plots import finish, sheet
+from dada.reproduce.plots import finish, label_bars, sheet
 from dada.reproduce.reports import all_rows, described
 from dada.reproduce.study import Study
 from dada.reproduce.trainings import training, with_network
@@ -70,7 +70,7 @@ def _ratio_bars(reports: list[Report], columns: int) -> Figure:
     for axes, report in zip(panels, reports, strict=True):
         values = [share(report, label) for label in (WITH, WITHOUT)]
         drawn = axes.barh([WITH, WITHOUT], values, color=["C0", "C1"], height=0.6)
-        axes.bar_label(drawn, [number(v) for v in values], fontsize=8.5, padding=3)
+        label_bars(axes, drawn, values)
         axes.invert_yaxis()
         axes.axvline(1, color="0.5", linewidth=1, linestyle=":")
         axes.set_xlim(0, 1.25 * max(1.0, *values))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dada.evaluation.tables import number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
 
 PANEL = 4.3, 3.3  # inches
@@ -45,8 +48,8 @@ def lines(
         log: which axes are logarithmic: "", "x", "y" or "xy".
         legend: whether the names are written into the panel.
     """
-    for number, (name, (across, up)) in enumerate(curves.items()):
-        style: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "color": _color(number, len(curves))}
+    for place, (name, (across, up)) in enumerate(curves.items()):
+        style: dict[str, Any] = {"marker": MARKERS[place % len(MARKERS)], "color": _color(place, len(curves))}
         axes.plot(across, up, label=name, linewidth=1.6, markersize=4.5, **style)
     if "x" in log:
         axes.set_xscale("log")
@@ -84,6 +87,12 @@ def finish(axes: Axes, *, x: str, y: str, title: str = "") -> None:
     axes.grid(alpha=0.3, linewidth=0.6)
     axes.tick_params(labelsize=8.5)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def label_bars(axes: Axes, bars: BarContainer, values: Sequence[float]) -> None:
+    """Write values behind bars, readable where a line crosses them."""
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    axes.bar_label(bars, [number(value) for value in values], fontsize=8.5, padding=4, bbox=behind, zorder=5)
 
 
 def plain_ticks(axes: Axes, values: Sequence[float], names: Sequence[str] | None = None) -> None:
