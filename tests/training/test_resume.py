@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from dada.errors import InputError
-from dada.training import TrainConfig, ValidationConfig, loop, toml, train
+from dada.training import ScheduleConfig, TrainConfig, ValidationConfig, loop, toml, train
 from dada.training.checkpoint import LAST
 
 KILLS = int(os.environ.get("DADA_TEST_KILLS", "1"))
@@ -142,3 +142,14 @@ def test_damaged_checkpoint_is_told(small: TrainConfig):
     (Path(small.output) / LAST).write_bytes(b"no checkpoint")
     with pytest.raises(InputError, match="checkpoint cannot be used"):
         train(small)
+
+
+def test_a_training_at_its_full_rate_may_be_made_shorter(small: TrainConfig, other: TrainConfig):
+    stable = ScheduleConfig(kind="stable", fall=0.25)
+    train(replace(small, schedule=stable, steps=8))
+    longer = replace(other, schedule=stable, steps=40, minutes=1e-6)
+    train(longer)  # a step
+    train(replace(longer, steps=8, minutes=0))
+    assert_same(small, other)
+    with pytest.raises(InputError, match="steps was 8, now 40"):
+        train(replace(longer, minutes=0))

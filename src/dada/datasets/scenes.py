@@ -12,6 +12,7 @@ import numpy as np
 from dada.datasets.files import read_guide, read_json, read_target
 from dada.datasets.pair import Pair, Split, check_index, check_split, deviation
 from dada.datasets.scene_kinds import Kind, Meta, View, kind_of
+from dada.datasets.split import check_role, role_of
 from dada.errors import InputError
 
 MIXED = "standard deviations"
@@ -46,7 +47,9 @@ class Scenes:
     in standard deviations of their own set, and `unit` is 1.
     """
 
-    def __init__(self, path: str | Path, split: str = "test", *, without: str = "", raw: str = "no") -> None:
+    def __init__(
+        self, path: str | Path, split: str = "test", *, without: str = "", raw: str = "no", role: str = ""
+    ) -> None:
         """Find the scenes; none is read yet.
 
         Args:
@@ -54,6 +57,7 @@ class Scenes:
             split: "train", "val" or "test".
             without: scenes to leave out, such as "Art,Books", for example those of a test.
             raw: "yes" for the views with holes of those scenes that usually come with filled ones.
+            role: of scenes that the fixed split names, only those of this role, whatever their mark; see `split.py`.
 
         Raises:
             InputError: no such folder, no scene in it, or none left.
@@ -65,13 +69,16 @@ class Scenes:
         names = {name for name in without.split(",") if name}
         found = list(self._entries(raw == "yes"))
         marked = any(_mark(e.meta) == "test" for e in found)
-        self.entries = [e for e in found if _belongs(e, self._split, marked) and e.folder.name not in names]
+        wanted = check_role(role)
+        kept = [e for e in found if _fits(e, wanted, self._split, marked)]
+        self.entries = [e for e in kept if e.folder.name not in names]
         if unknown := names - {e.folder.name for e in found}:
             raise InputError(f"{path}: there is no scene {', '.join(sorted(unknown))} to leave out.")
         if not self.entries:
             raise InputError(
                 f"{path}: none of its {len(found)} views belongs to the split {split!r} ('dada_split' in meta.json) "
-                f"with raw={raw} and {len(names)} scenes left out. Use another split or path."
+                f"with raw={raw} and {len(names)} scenes left out{f', or is for {role}' if role else ''}. Use another "
+                "split or path."
             )
 
     @property
@@ -142,6 +149,11 @@ class Scenes:
 def _mark(meta: Meta) -> str:
     """The split a scene is marked with: "paper VAL" and "val" are the same."""
     return str(meta.get("dada_split", "")).lower().removeprefix("paper ")
+
+
+def _fits(entry: Entry, role: str, split: Split, marked: bool) -> bool:
+    own = role_of(entry.folder) if role else None
+    return own == role if own else _belongs(entry, split, marked)
 
 
 def _belongs(entry: Entry, split: Split, marked: bool) -> bool:

@@ -24,6 +24,8 @@ Mask = np.ndarray  # of bool
 Rng = np.random.Generator
 
 OFTEN = 0.6  # probability of each effect in a degraded pair
+SCATTERED, PATCHES = 0.8, 0.3  # largest shares of cells without a measurement
+FEWEST = 8  # measured cells that remain
 JUMP = 0.03  # relative step that hides part of the scene from a projector beside the camera; cf. `jumps`
 
 
@@ -145,6 +147,28 @@ def _misregister(guide: np.ndarray, shift: float, rotation: float, zoom: float, 
     move[1, 2] += shift * math.sin(direction)
     moved = cv2.warpAffine(guide, move, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
     return moved.reshape(guide.shape)
+
+
+def with_gaps(sample: Sample, rng: Rng, interpolation: Interpolation = "torch") -> Sample:
+    """Return the sample with cells that were not measured: scattered ones, patches, or both. The target stays.
+
+    Args:
+        sample: a single problem.
+        rng: draws which cells.
+        interpolation: of the initial image; see `dada.sample.initialise`.
+    """
+    cells = sample.source.shape[-2], sample.source.shape[-1]
+    kind = rng.integers(3)
+    kept = rng.random(cells) >= (rng.uniform(0, SCATTERED) if kind != 1 else 0)
+    if kind != 0:
+        smooth = _blotches(rng, cells, rng.uniform(2, 6))
+        kept &= smooth >= np.quantile(smooth, rng.uniform(0, PATCHES))
+    mask = sample.source_mask & torch.from_numpy(kept)
+    if int(mask.sum()) < FEWEST:
+        return sample
+    source = torch.where(mask, sample.source, 0)
+    initial = initialise(source, mask, sample.size, interpolation, sample.sampling)
+    return replace(sample, source=source, source_mask=mask, initial=initial)
 
 
 def noisy_source(sample: Sample, amount: float, rng: Rng, interpolation: Interpolation = "torch") -> Sample:

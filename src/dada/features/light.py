@@ -123,7 +123,8 @@ class FineHead(nn.Module):
         fine = self.mix(fine).add_(fine).relu_()
         for residual in self.more:
             fine = residual(fine)
-        features: Tensor = self.out(fine)
+        with torch.autocast("cpu", enabled=False):  # Eq. 2 takes differences, which bfloat16 would round away
+            features: Tensor = self.out(fine.to(self.out.weight.dtype))
         return features
 
 

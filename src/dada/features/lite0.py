@@ -200,6 +200,10 @@ def _norm(channels: int) -> nn.BatchNorm2d:
 
 def _conv_norm(x: Tensor, conv: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
     """Convolve and normalise, in one go where the statistics are fixed."""
+    if conv.groups > 1 and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled():
+        # the gradient of a convolution of single channels takes five times as long in bfloat16 as in float32
+        with torch.autocast("cpu", enabled=False):
+            return _conv_norm(x.float(), conv, norm)
     if conv.stride[0] > 1:
         vertical, horizontal = (_same(n, conv.kernel_size[0], conv.stride[0]) for n in x.shape[-2:])
         x = pad(x, (*horizontal, *vertical))

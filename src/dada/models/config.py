@@ -14,6 +14,7 @@ from dada.features.standardising import KAPPA
 from dada.models.model import TrainedAdjust
 
 Solver = Literal["equilibrium", "iterate"]
+RefinementName = Literal["wide", "narrow"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class DadaConfig:
     Attributes:
         extractor: a name of `dada.features.build`.
         features: how many the extractor makes.
-        bands: of the guide.
+        bands: of the guide; 4 takes a guide of one or three bands too, whose fourth (near infrared) is then 0.
         pretrained: whether training starts (or started) from ImageNet, where there are such weights.
         upsample: enlarge the extractor's input twice, as in the paper; four times the work.
         kappa: of Eq. 2, at the start of training.
@@ -40,6 +41,8 @@ class DadaConfig:
         feedback: how a round uses the last result: "coefficients" adds it to the features of Eq. 2 with a learned
             weight for each round; "refinement" does that too, and has the refinement network look at the result and
             change each pixel's weight and coefficients. Either way the extractor runs once.
+        refinement: which refinement network: "wide" with four convolutions at half the resolution, or "narrow" with one
+            there and fewer channels below, for half the operations.
         adjust: "ratio" (Eq. 3), "shift" for any values, or "auto": ratio for images that are positive.
         solver: "equilibrium", or "iterate" for the paper's loop.
         tolerance: of the equilibrium.
@@ -60,6 +63,7 @@ class DadaConfig:
     mean: float = 0.0
     rounds: int = 1
     feedback: Literal["coefficients", "refinement"] = "coefficients"
+    refinement: RefinementName = "wide"
     adjust: TrainedAdjust = "ratio"
     solver: Solver = "equilibrium"
     tolerance: float = TOLERANCE

@@ -25,6 +25,7 @@ from dada.sample.data_unit import parse_data_unit
 
 EPSILON = 1e-8  # added to the divisor of Eq. 3 in the loop, as in the released code
 RESULT_WEIGHT = 1.0  # of the last result in deviations of the source, at the start of training
+INFRARED = 4  # bands: red, green, blue and near infrared
 DIRECT_WEIGHTS = (0.5, 0.5, 8.0)  # of guide, source and result compared directly: about those of `Dynamic`
 
 
@@ -63,7 +64,8 @@ class DADA(nn.Module):
             self.log_result_weights = nn.Parameter(torch.full((config.rounds - 1,), begin))
         self.refinement: RefinementNetwork | None = None
         if config.rounds > 1 and config.feedback == "refinement":
-            self.refinement = RefinementNetwork((channels if config.direct else 0) + made, config.rounds - 1)
+            seen = (channels if config.direct else 0) + made
+            self.refinement = RefinementNetwork(seen, config.rounds - 1, config.refinement)
 
     @property
     def kappa(self) -> Tensor:
@@ -79,6 +81,12 @@ class DADA(nn.Module):
     def adjust(self) -> TrainedAdjust:
         """What it was trained with."""
         return self.config.adjust
+
+    @property
+    def takes(self) -> tuple[int, ...]:
+        """How many bands a guide may have."""
+        bands = self.config.bands
+        return (1, 3, INFRARED) if bands == INFRARED else (1,) if bands == 1 else (1, bands)
 
     @property
     def data_unit(self) -> DataUnit | None:
@@ -149,7 +157,7 @@ class DADA(nn.Module):
             guide: [B, C, H, W] in 0..1.
             source: [B, 1, H, W], interpolated, in the network's unit and about 0.
         """
-        image = torch.cat([standardise(self._bands(guide)).to(self.logk.dtype), source], dim=1)
+        image = torch.cat([self._standardised(guide).to(self.logk.dtype), source], dim=1)
         features: Tensor = self.extractor(image)
         if self.config.direct:
             logarithms = [self.log_guide_weight.expand(self.config.bands), self.log_source_weight[None]]
@@ -210,14 +218,20 @@ class DADA(nn.Module):
         unit = sample.deviation() if self.config.source == "own" else torch.ones_like(sample.source[:, :, :1, :1])
         return torch.where(unit > 0, unit, 1.0).to(sample.source)
 
-    def _bands(self, guide: Tensor) -> Tensor:
+    def _standardised(self, guide: Tensor) -> Tensor:
+        """The bands of the network; a fourth one that the guide has not is 0, which is no edge."""
         given, wanted = guide.shape[1], self.config.bands
-        if given not in (1, wanted):
+        if given not in self.takes:
+            counts = " or ".join(str(count) for count in self.takes if count > 1)
             raise InputError(
-                f"the guide has {given} bands, model {self.name!r} was made for {wanted}. Give the {wanted} bands it "
+                f"the guide has {given} bands, model {self.name!r} was made for {counts}. Give the {counts} bands it "
                 "was trained on or a single one, or use model none, which takes any number."
             )
-        return guide.expand(-1, wanted, -1, -1)
+        if wanted != INFRARED:
+            return standardise(guide.expand(-1, wanted, -1, -1))
+        colours = standardise(guide[:, :3].expand(-1, 3, -1, -1))
+        fourth = standardise(guide[:, 3:]) if given == INFRARED else torch.zeros_like(colours[:, :1])
+        return torch.cat([colours, fourth], dim=1)
 
     def _solve(
         self, sample: Sample, unit: Tensor, c: Coefficients, start: Tensor, solver: Solver, steps: int, n_grad: int
@@ -247,7 +261,7 @@ class DADA(nn.Module):
                 tolerance=self.config.tolerance, warn=not self.training,
             )  # fmt: skip
 
-        solution = sample.sampling.solved(run, source, mask, initial)
+        solution = sample.sampling.solved(run, source, mask, initial, quick=self.training)
         return solution.values - lift
 
 

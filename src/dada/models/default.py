@@ -110,7 +110,7 @@ class Default:
         if there is not None and need > there:
             why = f"the learned model needs {need / 1e9:.1f} GB of memory, {there / 1e9:.1f} are there"
             return self.otherwise, f"model {self.otherwise.name} was used, which learned nothing: {why}"
-        if bands in (1, self.network.config.bands):
+        if bands in self.network.takes:
             return self.network, ""
         used = "both and their mean" if bands == 2 else "the first three (--model dynamic uses all)"
         return ThreeBands(self.network), f"the guide has {bands} bands, and the learned model uses {used}"

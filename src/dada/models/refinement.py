@@ -16,10 +16,12 @@ from dada.diffusion import Blocks, Coefficients, partition
 from dada.diffusion.blocks import block_mean, block_sum, spread
 from dada.diffusion.coefficients import laplacian
 from dada.features.light import Decoder, Residual, keep_variance
+from dada.models.config import RefinementName
 
 WIDTH = 32  # channels inside
-DILATIONS = (1, 1, 2, 4)  # of the convolutions after the first
-CONTEXT = (64, 96, 128)  # channels of the U-Net below them, at 1/4, 1/8 and 1/16 of the resolution
+DILATIONS = {"wide": (1, 1, 2, 4), "narrow": (1,)}  # of the convolutions after the first
+CONTEXT = {"wide": (64, 96, 128), "narrow": (48, 64, 96)}
+"""Channels of the U-Net below them, at 1/4, 1/8 and 1/16 of the resolution."""
 WINDOW = 5  # side of the window whose mean a pixel is compared with, in stacks of 2 x 2
 SMALL = 0.1  # differences to it that are large enough to count by their logarithm, in deviations of the source
 PULL = 2  # channels of `measurement_pull`
@@ -32,21 +34,22 @@ class RefinementNetwork(nn.Module):
     It sees some 150 pixels. What does not depend on the result is computed once for all rounds, by `prepare`.
     """
 
-    def __init__(self, in_channels: int, results: int = 1) -> None:
+    def __init__(self, in_channels: int, results: int = 1, size: RefinementName = "wide") -> None:
         """Set up.
 
         Args:
             in_channels: of the features.
             results: how many it looks at, one after the other. What suits a result that is refined again (an edge,
                 wherever it is) may not suit the last one (a slope where its place is uncertain).
+            size: see `dada.models.config.DadaConfig`.
         """
         super().__init__()
         self.known = nn.Conv2d(4 * in_channels, WIDTH, 1)
         self.look = nn.Conv2d(3 * 4, WIDTH, 3, padding=1, bias=False)
-        self.more = nn.Sequential(*(Residual(WIDTH, dilation) for dilation in DILATIONS))
+        self.more = nn.Sequential(*(Residual(WIDTH, dilation) for dilation in DILATIONS[size]))
         self.out = nn.Conv2d(WIDTH, 4 * OUTPUTS, 1)
         self.pull = nn.Conv2d(PULL * 4, WIDTH, 3, padding=1, bias=False)
-        self.context = Context()
+        self.context = Context(CONTEXT[size])
         self.offsets = nn.Parameter(torch.zeros(results, WIDTH))  # added to the first channels, for each result
         self.apply(keep_variance)
         with torch.no_grad():
@@ -93,16 +96,16 @@ class RefinementNetwork(nn.Module):
 class Context(nn.Module):
     """A U-Net below half the resolution: [B, WIDTH, h, w] to what it adds to them, of any size; 0 at the start."""
 
-    def __init__(self) -> None:
+    def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__()
-        self.halve = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise((WIDTH, *CONTEXT)))
-        self.refine = nn.ModuleList(Residual(b) for b in CONTEXT)
-        self.decoder = Decoder(CONTEXT, CONTEXT[:-1])
-        self.out = nn.Conv2d(CONTEXT[0], WIDTH, 1)
+        self.halve = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise((WIDTH, *widths)))
+        self.refine = nn.ModuleList(Residual(b) for b in widths)
+        self.decoder = Decoder(widths, widths[:-1])
+        self.out = nn.Conv2d(widths[0], WIDTH, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         height, width = x.shape[-2:]
-        step = 1 << len(CONTEXT)
+        step = 1 << len(self.refine)
         x = pad(x, (0, -width % step, 0, -height % step), mode="replicate")
         levels = []
         for halve, refine in zip(self.halve, self.refine, strict=True):

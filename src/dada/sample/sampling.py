@@ -145,7 +145,7 @@ class Sampling:
         }
         return words[self.kind]
 
-    def solved(self, solve: Solve, source: Tensor, used: Tensor, start: Tensor) -> Solution:
+    def solved(self, solve: Solve, source: Tensor, used: Tensor, start: Tensor, quick: bool = False) -> Solution:
         """Solve for a source of this sampling by a function that solves for means.
 
         Args:
@@ -153,7 +153,11 @@ class Sampling:
             source: [B, 1, h, w].
             used: [B, 1, h, w] bool, cells with a measurement.
             start: [B, 1, H, W].
+            quick: one correction at most, as training needs: points are exact, a resized source is only nearly so.
         """
+        if self.kind == "bicubic" and quick:
+            given, _ = _corrected(self, source, used, start.detach())
+            return solve(given, start, None, False)
         if self.kind == "bicubic":
             return _back_projected(self, solve, source, used, start)
         if self.kind == "point":
@@ -167,6 +171,7 @@ class Sampling:
                 source,
                 start,
                 cells,
+                1 if quick else None,
             )
         return solve(source, start, None, False)
 
@@ -178,6 +183,7 @@ def smoothed(
     source: Tensor,
     start: Tensor,
     cells: tuple[int, int],
+    count: int | None = None,
 ) -> Solution:
     """Solve for points without the peaks that diffusion from single pixels has.
 
@@ -192,12 +198,13 @@ def smoothed(
         source: the points.
         start: [B, 1, H, W].
         cells: h, w of the blocks.
+        count: of smooth solutions; None: as many as the size of the cells asks for.
     """
     height, width = start.shape[-2:]
     side = math.sqrt(height * width / (cells[0] * cells[1]))
     first = points(source, start, False)
     wanted, values, parts = at(first.values), first.values, [first]
-    for _ in range(next(count for least, count in SMOOTHINGS if side >= least)):
+    for _ in range(count or next(n for least, n in SMOOTHINGS if side >= least)):
         smooth = means(values)
         left = points(wanted - at(smooth.values), torch.zeros_like(start), True)
         values = smooth.values + left.values
@@ -209,6 +216,19 @@ def smoothed(
     return replace(first, values=values, iterations=spent, converged=converged, told=reason)
 
 
+def _corrected(sampling: Sampling, source: Tensor, used: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+    """The means that a resized source stands for, judged by what averaging and resizing an image differ by.
+
+    Returns:
+        The means and the resized image, both [B, 1, h, w].
+    """
+    cells = source.shape[-2], source.shape[-1]
+    resized = sampling.down(image, cells)
+    given = torch.where(used, source + down(image, cells) - resized, source)
+    positive = ((source > 0) | ~used).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
+    return torch.where(positive, torch.maximum(given, LEAST * source), given), resized  # as ratios need it
+
+
 def _back_projected(sampling: Sampling, solve: Solve, source: Tensor, used: Tensor, start: Tensor) -> Solution:
     """Solve for a resized source, whose cells overlap, by solving for means again and again.
 
@@ -217,11 +237,10 @@ def _back_projected(sampling: Sampling, solve: Solve, source: Tensor, used: Tens
     resized(y) is then S as closely; soft cells keep their weight. An image that is done stays as it is, whatever is
     beside it in the batch.
     """
-    cells, over = (source.shape[-2], source.shape[-1]), (-2, -1)
+    over = (-2, -1)
     high = torch.where(used, source, -torch.inf).amax(dim=over)
     limit = MISFIT * (high - torch.where(used, source, torch.inf).amin(dim=over))
     given, found, done = source, None, torch.zeros_like(limit, dtype=torch.bool)
-    positive = ((source > 0) | ~used).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
     for _ in range(BACK_PROJECTIONS):
         now = solve(given, start, None, False)
         if found is not None:
@@ -229,9 +248,7 @@ def _back_projected(sampling: Sampling, solve: Solve, source: Tensor, used: Tens
             spent = torch.where(done, found.iterations, found.iterations + now.iterations)
             now = replace(now, values=values, iterations=spent)
         found, before = now, given
-        resized = sampling.down(found.values, cells)
-        given = torch.where(used, source + down(found.values, cells) - resized, source)
-        given = torch.where(positive, torch.maximum(given, LEAST * source), given)  # as ratios need it
+        given, resized = _corrected(sampling, source, used, found.values)
         done = done | ((given - before).detach().abs().amax(dim=over) <= limit)
         if bool(done.all()):
             break

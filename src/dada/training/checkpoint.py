@@ -15,6 +15,7 @@ from dada.io.atomic import TEMPORARY_PREFIX, atomic_path, write_bytes_atomically
 from dada.training import toml
 from dada.training.average import Average
 from dada.training.config import TrainConfig
+from dada.training.schedule import falls_at
 
 LAST, CONFIG = "last.pt", "config.toml"
 FREE = ("output", "root", "workers", "threads", "checkpoint", "minutes")
@@ -85,10 +86,11 @@ def claim(folder: Path, config: TrainConfig) -> None:
     path = folder / CONFIG
     if path.exists() and (folder / LAST).exists():
         before = toml.read(path, TrainConfig)
+        free = (*FREE, "steps") if _length_is_free(folder, before, config) else FREE
         other = [
             f"{f.name} was {getattr(before, f.name)!r}, now {getattr(config, f.name)!r}"
             for f in dataclasses.fields(config)
-            if f.name not in FREE and getattr(before, f.name) != getattr(config, f.name)
+            if f.name not in free and getattr(before, f.name) != getattr(config, f.name)
         ]
         if other:
             raise InputError(
@@ -96,3 +98,14 @@ def claim(folder: Path, config: TrainConfig) -> None:
                 "to start from its weights, name them with --start."
             )
     write_bytes_atomically(path, toml.write(config).encode() + b"\n")
+
+
+def _length_is_free(folder: Path, before: TrainConfig, config: TrainConfig) -> bool:
+    """Whether what was done so far would be the same with the steps of either configuration."""
+    if config.schedule.kind != "stable" or before.schedule != config.schedule:
+        return False
+    try:
+        done = torch.load(folder / LAST, map_location="cpu", weights_only=True)["progress"]["step"]
+    except Exception:  # any error that a damaged file causes; `restore` tells of it
+        return False
+    return bool(done <= min(falls_at(before), falls_at(config)))

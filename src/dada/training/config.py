@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from dada.errors import InputError
 from dada.training import toml
 
+ANY_POINT = "point:any"
+"""A sampling of trainings alone: each batch has its points at another place in the cells."""
 NetworkSettings = dict[str, bool | int | float | str]
 
 
@@ -22,7 +24,7 @@ class DataConfig:
     weight: float = 1.0
     """How often it is drawn from, relative to the others."""
     split: Literal["train", "val", "test"] = "train"
-    """Which part of it."""
+    """Which part of it. Of scenes that the fixed split names (datasets/split.toml) only those to train on are used."""
     exclude: tuple[str, ...] = ()
     """Names of scenes to leave out, all views of them."""
     augmentation: Literal["none", "rigid", "strong", "paper"] = "rigid"
@@ -41,6 +43,8 @@ class DataConfig:
     """Largest displacement of the outlines of targets in pixels, as in measured ground truth."""
     noise: float = 0.0
     """Largest deviation of noise in the source alone, at a depth of one unit of the data set."""
+    gaps: float = 0.0
+    """Share of the samples whose source lacks cells: scattered ones, as sparse sensors leave them, or patches."""
     power: tuple[float, float] = (1.0, 1.0)
     """Raise positive targets to a random power between these two: -1 converts depth to disparity, 3 stretches the range
     of depths as outdoors."""
@@ -54,6 +58,8 @@ class DataConfig:
             raise InputError(f"zoom of {self.dataset} is {low} to {high}: use two rising numbers from 0.25 to 8.")
         if not 0 <= self.sensor <= 1:
             raise InputError(f"sensor of {self.dataset} is {self.sensor}: it is a share, from 0 to 1.")
+        if not 0 <= self.gaps <= 1:
+            raise InputError(f"gaps of {self.dataset} is {self.gaps}: it is a share, from 0 to 1.")
         _at_least(self.ragged, 0, f"ragged of {self.dataset}")
         _at_least(self.noise, 0, f"noise of {self.dataset}")
         low, high = self.power
@@ -98,14 +104,18 @@ class LossConfig:
 class ScheduleConfig:
     """The learning rate over time, in steps of the optimiser."""
 
-    kind: Literal["step", "cosine"] = "step"
-    """Times `decay` after every `every` steps, or a half cosine from the full rate down to `floor`."""
+    kind: Literal["step", "cosine", "stable"] = "step"
+    """step: times `decay` after every `every` steps. cosine: a half cosine from the full rate down to `floor`. stable:
+    the full rate, and a straight fall to `floor` over the last `fall` of all steps; until then a training may be made
+    longer or shorter."""
     decay: float = 0.9
     """Of `step`."""
     every: int = 1000
     """Of `step`."""
     floor: float = 0.01
-    """Of `cosine`: the share of the rate left at the end."""
+    """Of `cosine` and `stable`: the share of the rate left at the end."""
+    fall: float = 0.25
+    """Of `stable`: the share of the steps over which the rate falls."""
     steps: int = 0
     """Of `cosine`: steps to the end; 0 for those of the training."""
     warmup: int = 0
@@ -114,6 +124,8 @@ class ScheduleConfig:
     def __post_init__(self) -> None:
         _at_least(self.every, 1, "schedule.every")
         _at_least(self.warmup, 0, "schedule.warmup")
+        if not 0 < self.fall <= 1:
+            raise InputError(f"schedule.fall is {self.fall}: it is a share, above 0 and at most 1.")
         _at_least(self.steps, 0, "schedule.steps")
 
 
@@ -166,7 +178,11 @@ class TrainConfig:
     factors: tuple[int, ...] = (8,)
     """Upsampling factors; each batch has one of them."""
     sampling: tuple[str, ...] = ("mean",)
-    """How sources are made: mean, point, point:ROWS,COLUMNS or bicubic; each batch has one of them."""
+    """How sources are made: mean, point, point:ROWS,COLUMNS, point:any (elsewhere in each batch) or bicubic; each
+    batch has one of them."""
+    bands: tuple[int, ...] = ()
+    """Bands of the guides, drawn for each batch: 1 (grey), 3 (colours) or 4 (and an imitated near infrared); if empty,
+    those of the data."""
     crop: tuple[int, ...] = (256,)
     """Height and width of a training crop: one number, or one for each factor."""
     batch: tuple[int, ...] = (8,)
@@ -175,6 +191,8 @@ class TrainConfig:
     """Bicubic upsampling of training samples; torch is much faster."""
     workers: int = 1
     """Processes that prepare samples."""
+    bfloat16: bool = False
+    """Convolutions in bfloat16 (autocast), where the processor has it: 1.5 to 2 times as fast."""
     threads: int = 0
     """Threads of the network; 0: torch's default."""
 
@@ -223,6 +241,8 @@ class TrainConfig:
             )
         self._check_factors()
         self._check_sampling()
+        if not {*self.bands} <= {1, 3, 4}:
+            raise InputError(f"bands are {list(self.bands)}: use some of 1, 3 and 4.")
         if self.published:
             self._check_published()
 
@@ -256,7 +276,8 @@ class TrainConfig:
                 from dada.sample.sampling import Sampling
 
                 for text in given:
-                    Sampling.of(text)
+                    if text != ANY_POINT or name != "sampling":
+                        Sampling.of(text)
 
     def _check_factors(self) -> None:
         if not self.factors or min(self.factors) < 1:

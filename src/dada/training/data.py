@@ -15,19 +15,22 @@ from torch.utils.data import DataLoader, Dataset
 
 from dada.datasets import load_dataset
 from dada.datasets.augment import STRONG, Augmentation, raised
+from dada.datasets.bands import with_bands
 from dada.datasets.crops import to_sample
 from dada.datasets.painted import Painted
 from dada.datasets.pair import DEPTH, Pair
 from dada.datasets.register import register
-from dada.datasets.sensor import RAGGED, Sensor, noisy_source
+from dada.datasets.sensor import RAGGED, Sensor, noisy_source, with_gaps
+from dada.datasets.split import Role
 from dada.errors import InputError
-from dada.sample import DataUnit, Interpolation, Sample
+from dada.sample import DataUnit, Interpolation, Sample, Sampling
 from dada.sample.data_unit import with_mean
-from dada.training.config import DataConfig, TrainConfig
+from dada.training.config import ANY_POINT, DataConfig, TrainConfig
 from dada.training.processes import ENDS, signals_held
 
 FACTOR_STREAM = 1 << 32  # larger than every place in a batch: seeds the draw of a step's factor
 SAMPLING_STREAM = FACTOR_STREAM + 1  # the same for the draw of its sampling
+BANDS_STREAM = FACTOR_STREAM + 2  # ... and of the bands of its guides
 KEEP_BYTES = 1 << 29  # of decoded images, for each data set and worker
 PREFETCH = 3  # batches ahead of the network, for each worker
 DEVIATION = 0.2  # of a crop measured in its own unit: those of painted and measured rooms have 0.1 to 0.6
@@ -90,18 +93,28 @@ class Batches(Steps):
         places = range(self.rank * size, (self.rank + 1) * size)
         return Sample.batch([self.sample(step, place, factor) for place in places])
 
+    def bands(self, step: int) -> int:
+        """Bands of the guides of a step, the same in all processes; 0: those of the data."""
+        if len(self.config.bands) < 2:
+            return self.config.bands[0] if self.config.bands else 0
+        rng = np.random.default_rng((self.config.seed, step, BANDS_STREAM))
+        return int(rng.choice(self.config.bands))
+
     def sampling(self, step: int) -> str:
         """How the sources of a step are made, the same in all processes."""
-        if len(self.config.sampling) == 1:
-            return self.config.sampling[0]
         rng = np.random.default_rng((self.config.seed, step, SAMPLING_STREAM))
-        return str(rng.choice(self.config.sampling))
+        drawn = str(rng.choice(self.config.sampling))
+        if drawn != ANY_POINT:
+            return drawn
+        row, column = rng.integers(1000, size=2) / 1000
+        return str(Sampling("point", (float(row), float(column))))
 
     def sample(self, step: int, place: int, factor: int) -> Sample:
         """One problem, [1, ...]: that of a place in the batch over all processes."""
         rng = np.random.default_rng((self.config.seed, step, place))
         origin = self._origins[rng.choice(len(self._origins), p=self._share)]
-        return origin.draw(rng, self.config.crop_of(factor), factor, self.config.interpolation, self.sampling(step))
+        wanted = self.config.crop_of(factor), factor, self.config.interpolation, self.sampling(step), self.bands(step)
+        return origin.draw(rng, *wanted)
 
 
 class Pairs:
@@ -123,7 +136,7 @@ class Pairs:
             InputError: it cannot be opened or is empty.
         """
         self.entry = entry
-        self.dataset = load_dataset(without(text, entry.exclude), split=entry.split)
+        self.dataset = load_dataset(for_role(without(text, entry.exclude), "train"), split=entry.split)
         if len(self.dataset) == 0:
             raise InputError(f"{text}: there is nothing to train on in split {entry.split!r}.")
         self.painted: dict[int, Painted] = {}
@@ -159,7 +172,13 @@ class _Origin(Pairs):
         self.ragged = replace(RAGGED, ragged=entry.ragged)
 
     def draw(
-        self, rng: np.random.Generator, size: int, factor: int, interpolation: Interpolation, sampling: str
+        self,
+        rng: np.random.Generator,
+        size: int,
+        factor: int,
+        interpolation: Interpolation,
+        sampling: str,
+        bands: int,
     ) -> Sample:
         pair = self.pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
@@ -167,7 +186,11 @@ class _Origin(Pairs):
             crop = self.ragged(crop, rng)
         if self.entry.power != (1, 1):
             crop = raised(crop, rng.uniform(*self.entry.power))
+        if bands:
+            crop = with_bands(crop, bands, rng)
         sample = to_sample(crop, factor, self._unit(crop), interpolation, sampling)
+        if self.entry.gaps and rng.random() < self.entry.gaps:
+            sample = with_gaps(sample, rng, interpolation)
         amount = self.entry.noise * rng.random()
         return noisy_source(sample, amount, rng, interpolation) if amount else sample
 
@@ -181,6 +204,11 @@ class _Origin(Pairs):
 def without(text: str, names: tuple[str, ...]) -> str:
     """The text of a data set that leaves out some scenes."""
     return f"{text}{'&' if '?' in text else '?'}without={','.join(names)}" if names else text
+
+
+def for_role(text: str, role: Role) -> str:
+    """The text of a data set of which only scenes of a role of the fixed split are used; see `dada.datasets.split`."""
+    return f"{text}{'&' if '?' in text else '?'}role={role}" if text.startswith("scenes:") else text
 
 
 def load(batches: Steps, start: int) -> Iterator[Sample]:

@@ -51,7 +51,8 @@ def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) ->
         # as in the released code, pre_steps itself is not drawn
         before = config.pre_steps if config.constant_steps else int(torch.randint(max(config.pre_steps, 1), ()))
         settings = {"solver": "iterate", "n_pre": before, "n_grad": config.grad_steps}
-    images: Tensor = network(sample, **settings)
+    with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
+        images: Tensor = network(sample, **settings)
     return images
 
 

@@ -16,6 +16,7 @@ from dada.errors import InputError
 from dada.evaluation.metrics import Sums, measure
 from dada.sample import Sample
 from dada.training.config import TrainConfig
+from dada.training.data import for_role
 from dada.training.processes import Processes
 
 
@@ -32,7 +33,7 @@ class Validation:
         self._samples: dict[str, list[Sample]] = {}
         wanted = config.validation
         for text in wanted.data:
-            dataset = load_dataset(config.located(text), split=wanted.split)
+            dataset = load_dataset(for_role(config.located(text), "val"), split=wanted.split)
             crops = spread_crops(dataset, wanted.crops, wanted.size) if wanted.crops else whole(dataset, wanted.size)
             if not crops:
                 raise InputError(f"{text}: no image is as large as the crops of {wanted.size} (validation.size).")

@@ -1,0 +1,66 @@
+"""Processor time of a training step of the recipe, and of the shipped network beside it, by factor and sampling.
+
+    OMP_NUM_THREADS=1 python benchmarks/recipe.py --root DATA [--factors 4 8 16 32] [--samplings mean] [--repeats 2]
+
+Milliseconds for a sample on one thread, forward + backward with the solver: the last of the repeats. The scenes are
+painted before; the loss is that of the recipe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from dada.sample import Sample
+from dada.training import TrainConfig, read_config
+from dada.training.data import Batches
+from dada.training.loss import loss
+from dada.training.networks import build, training_forward
+
+RECIPE = Path(__file__).parents[1] / "configs" / "default.toml"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default="data")
+    parser.add_argument("--factors", type=int, nargs="+", default=[4, 8, 16, 32])
+    parser.add_argument("--samplings", nargs="+", default=["mean"])
+    parser.add_argument("--repeats", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    recipe = replace(read_config(RECIPE), root=options.root, bands=(3,))
+    recipe = replace(recipe, data=recipe.data[:1])
+    shipped = {**recipe.network, "bands": 3, "refinement": "wide"}
+    rows = {
+        "shipped network, float32": replace(recipe, network=shipped, bfloat16=False),
+        "recipe's network, float32": replace(recipe, bfloat16=False),
+        "recipe's network, bfloat16": recipe,
+    }
+    networks = {name: build(config).train() for name, config in rows.items()}
+    for sampling in options.samplings:
+        for factor in options.factors:
+            batches = Batches(replace(recipe, sampling=(sampling,)))
+            places = range(recipe.batch_of(factor))
+            sample = Sample.batch([batches.sample(0, place, factor) for place in places])
+            for _ in range(options.repeats):
+                found = {name: step(networks[name], sample, config) for name, config in rows.items()}
+            for name, (forward, backward) in found.items():
+                print(f"{sampling} x{factor} {name}: {forward:.0f} + {backward:.0f} ms", flush=True)
+
+
+def step(network: torch.nn.Module, sample: Sample, config: TrainConfig) -> tuple[float, float]:
+    """Milliseconds a sample, forward and backward."""
+    network.zero_grad()
+    begun = time.process_time()
+    value = loss(training_forward(network, sample, config), sample, config.loss)
+    between = time.process_time()
+    value.backward()
+    return tuple(1000 * t / len(sample) for t in (between - begun, time.process_time() - between))
+
+
+if __name__ == "__main__":
+    main()
