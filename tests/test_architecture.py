@@ -9,7 +9,7 @@ import dada
 
 ROOT = Path(dada.__file__).parent
 FLOORS = (
-    {"compiling", "errors", "forking", "operators"},
+    {"compiling", "errors", "forking", "machine", "operators"},
     {"diffusion"},
     {"features", "sample"},
     {"io", "pictures", "scene"},

@@ -9,7 +9,7 @@ import pytest
 COUNT = """
 import resource
 import torch
-from dada.pairs import memory
+from dada import machine
 
 def faults(run):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -25,7 +25,7 @@ def arrays():
 
 array()
 plain = faults(arrays)
-memory.keep_memory()
+machine.keep_memory()
 arrays()
 print(plain, faults(arrays))
 """
@@ -40,6 +40,6 @@ def test_freed_memory_is_used_again() -> None:
 
 
 def test_on_other_systems_nothing_happens() -> None:
-    code = "import sys\nsys.platform = 'darwin'\nfrom dada.pairs import memory\nmemory.keep_memory()\nprint('fine')"
+    code = "import sys\nsys.platform = 'darwin'\nfrom dada import machine\nmachine.keep_memory()\nprint('fine')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "fine\n"

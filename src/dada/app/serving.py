@@ -10,7 +10,7 @@ from dada.app.desk import Desk
 from dada.app.limits import Limits
 from dada.app.server import Server
 from dada.errors import InputError
-from dada.pairs.workers import cores
+from dada.machine import cores
 
 
 def serve(host: str, port: int, limits: Limits, *, jobs: int | None = None, show: bool = False) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dada.errors import InputError
-from dada.pairs.memory import keep_memory
+from dada.machine import keep_memory
 
 DESCRIPTION = """Make a coarse image (depth, height, temperature) as fine as a guide image of the same scene. \
 Averaged back down, the result is the source.

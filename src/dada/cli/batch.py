@@ -74,7 +74,7 @@ class Batch(Options):
     def run(self) -> int:
         """Run the command; return its exit code, SOME_FAILED if a pair failed."""
         from dada.cli.pairing import pair
-        from dada.pairs.workers import cores
+        from dada.machine import cores
 
         pairs = pair(self.sources, self.guides, self.source_pattern, self.guide_pattern)
         failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}

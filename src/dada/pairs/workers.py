@@ -12,12 +12,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, NamedTuple
 
 from dada.errors import InputError
-from dada.pairs.memory import keep_memory
+from dada.machine import THREAD_VARIABLES, keep_memory
 
 if TYPE_CHECKING:
     from dada.pairs.job import Job
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class Done(NamedTuple):
@@ -26,11 +24,6 @@ class Done(NamedTuple):
     job: Job
     failure: str | None  # why it failed
     warnings: list[str]
-
-
-def cores() -> int:
-    """Number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_all(jobs: list[Job], count: int) -> Iterator[Done]:

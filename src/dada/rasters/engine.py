@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, Protocol
 
 from dada.errors import InputError
+from dada.machine import THREAD_VARIABLES, keep_memory
 from dada.rasters.state import Task
 
 ATTEMPTS = 2  # a task that fails is tried once more
@@ -64,14 +66,19 @@ class Here:
 class Dask:
     """Workers of dask.distributed. They read and write files in the same places as this process."""
 
-    def __init__(self, client: Any, completed: Callable[[], Any]) -> None:
-        """Take a client that is connected, and what makes an iterator over finished futures."""
-        self.client, self.completed = client, completed
+    def __init__(self, connected: Future[Any], completed: Callable[[], Any], started: int | None = None) -> None:
+        """Take a client that will be connected, what makes an iterator over finished futures, and our own workers."""
+        self._connected, self._completed, self._started = connected, completed, started
+
+    @property
+    def client(self) -> Any:
+        """The client; waits for it."""
+        return self._connected.result()
 
     @property
     def workers(self) -> int:
-        """How many there are now, with their threads."""
-        return max(1, int(sum(self.client.nthreads().values())))
+        """How many we started, or how many there are now, with their threads."""
+        return self._started or max(1, int(sum(self.client.nthreads().values())))
 
     @property
     def memory(self) -> float | None:
@@ -81,14 +88,12 @@ class Dask:
 
     def run(self, folder: str, tasks: Sequence[Task], done: Done) -> None:
         """See `Engine`."""
-        from dada.rasters.tasks import run_task
-
         waiting = list(reversed(tasks))
         attempts: dict[Any, tuple[Task, int]] = {}
-        results = self.completed()
+        client, results = self.client, self._completed()
 
         def submit(task: Task, attempt: int) -> None:
-            future = self.client.submit(run_task, folder, task, pure=False)
+            future = client.submit(run_in_worker, folder, task, pure=False)
             attempts[future.key] = task, attempt
             results.add(future)
 
@@ -106,9 +111,23 @@ class Dask:
             elif attempt < ATTEMPTS:
                 submit(task, attempt + 1)
             else:
-                self.client.cancel(list(attempts))
+                client.cancel(list(attempts))
                 raise failure(task, error)
             more()
+
+
+@cache
+def prepared() -> Callable[[str, Task], dict[str, Any]]:
+    """What runs tasks, in a process that has nothing else to do; the first call takes a while."""
+    keep_memory()
+    from dada.rasters.tasks import run_task
+
+    return run_task
+
+
+def run_in_worker(folder: str, task: Task) -> dict[str, Any]:
+    """Run a task in a worker."""
+    return prepared()(folder, task)
 
 
 def failure(task: Task, error: BaseException) -> InputError:
@@ -141,22 +160,32 @@ def engine(workers: int, memory: float | None, scheduler: str | None) -> Iterato
 
     options = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.logging.distributed": "error"}
     if scheduler is not None:
+        known: Future[Any] = Future()
         with dask.config.set(options), _connected(distributed, scheduler) as client:
-            yield Dask(client, distributed.as_completed)
+            known.set_result(client)
+            yield Dask(known, distributed.as_completed)
         return
     limit = None if memory is None else int(memory / workers)
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    options["distributed.nanny.pre-spawn-environ"] = dict.fromkeys(names, 1)
+    options["distributed.nanny.pre-spawn-environ"] = dict.fromkeys(THREAD_VARIABLES, 1)
     options |= {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
-    with (
-        dask.config.set(options),
+    with dask.config.set(options), ExitStack() as closing, ThreadPoolExecutor(1) as aside:
+        started = aside.submit(_started, distributed, workers, limit, closing)
+        yield Dask(started, distributed.as_completed, workers)
+
+
+def _started(distributed: Any, workers: int, limit: int | None, closing: ExitStack) -> Any:
+    """Start workers on this machine and have them made ready; return the client."""
+    cluster = closing.enter_context(
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, memory_limit=limit, dashboard_address=None,
             silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):  # fmt: skip
-        yield Dask(client, distributed.as_completed)
+        )
+    )  # fmt: skip
+    client = distributed.Client(cluster)
+    closing.callback(client.close)  # as a context it would have to end in the thread that began it
+    for address in client.nthreads():
+        distributed.fire_and_forget(client.submit(prepared, workers=[address], pure=False))
+    return client
 
 
 def _distributed() -> Any:
@@ -181,8 +210,3 @@ def _connected(distributed: Any, scheduler: str) -> Any:
         client.close()
         raise InputError(f"the scheduler {scheduler} has no workers. Start some with dask worker {scheduler}.")
     return client
-
-
-def cores() -> int:
-    """Number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

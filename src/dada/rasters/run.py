@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from dada.errors import InputError
+from dada.machine import cores
 from dada.models.memory import available_memory
 from dada.rasters.check import Measured, measure
-from dada.rasters.engine import Engine, cores, engine
+from dada.rasters.engine import Engine, engine
 from dada.rasters.files import read_info
 from dada.rasters.output import check_output, write_cog
 from dada.rasters.plan import MANIFEST, Plan, Settings, key_of, read_plan

@@ -1,13 +1,20 @@
-"""Memory that is kept between arrays, for a process of our own; a library leaves its caller's allocator alone."""
+"""Cores, threads and memory of a process of our own; a library leaves those of its caller alone."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # of glibc's mallopt
 KEPT = 1 << 30  # bytes at the end of the heap that are kept for later arrays
 USUAL = 1 << 25  # bytes from which arrays are mapped one by one: the most that every glibc takes
+
+
+def cores() -> int:
+    """Number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_memory() -> None:
