@@ -18,24 +18,34 @@ WIDTH, HEIGHT = 4.6, 3.6  # inches of a panel
 Line = dict[int, float]  # RMSE by factor
 
 
-def curves(report: Report) -> Figure:
-    """Draw the figure."""
+def curves(*reports: Report) -> Figure:
+    """Draw the figure, a row of panels for each report."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    data = beside_paper(report)
+    rows = [_panels(report) for report in reports]
+    width = max(len(panels) for panels in rows)
+    figure = Figure(figsize=(WIDTH * width + 1.7, HEIGHT * len(rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(len(rows), width, squeeze=False)
+    for axes, panels, report in zip(grid, rows, reports, strict=True):
+        order = [c.label for c in report.entries]
+        for panel, (title, lines) in zip(axes, panels.items(), strict=False):
+            _draw(panel, title, lines, order, report)
+        for empty in axes[len(panels) :]:
+            empty.set_axis_off()
+        handles, labels = axes[0].get_legend_handles_labels()
+        axes[-1].legend(handles, labels, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8.5)
+    return figure
+
+
+def _panels(report: Report) -> dict[str, dict[str, Line]]:
+    """What was measured and what the paper prints, by title."""
     panels = {f"{report.dataset}, protocol {report.protocol.name}": measured(report)}
+    data = beside_paper(report)
     if data is not None and (quoted := from_paper(report, data)):
         panels[f"the paper's own {data} images"] = quoted
-    figure = Figure(figsize=(WIDTH * len(panels) + 1.7, HEIGHT), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    order = [c.label for c in report.entries]
-    for panel, (title, lines) in zip(axes, panels.items(), strict=True):
-        _draw(panel, title, lines, order, report)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8.5)
-    return figure
+    return panels
 
 
 def measured(report: Report) -> dict[str, Line]:

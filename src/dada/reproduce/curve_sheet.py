@@ -19,14 +19,15 @@ from dada.reproduce.trainings import about_training
 
 
 def curve_sheet(study: Study) -> Findings:
-    """Figure 7: RMSE against the factor of all methods on each data set."""
+    """Figure 7 and the supplement's: RMSE against the factor, learned methods above, learning-free ones below."""
     reports, files, drawn, hidden = [], {}, {}, {}
     for test in study.sets():
         free = learning_free_report(study, test, study.effort.network_crops)
-        report = joined([free, network_report(study, test)])
+        learned = network_report(study, test)
+        report = joined([free, learned])
         reports.append(report)
-        shown, hidden[report.dataset] = drawable(report)
-        drawn[report.dataset] = curves(shown)
+        hidden[report.dataset] = drawable(report)[1]
+        drawn[report.dataset] = curves(drawable(learned)[0], drawable(free)[0])
     first, *others = drawn
     study.folder.mkdir(parents=True, exist_ok=True)
     for name in others:
@@ -37,7 +38,8 @@ def curve_sheet(study: Study) -> Findings:
         f"Networks here: {about_training(study)}.",
     ]
     caption = (
-        f"RMSE against the factor, {first}. A method without a marker at a factor was not run there.{hidden[first]}"
+        f"RMSE against the factor, {first}: learned methods above, learning-free ones below. A method without a marker "
+        f"at a factor was not run there.{hidden[first]}"
     )
     tables = [table for report in reports for table in main_tables(report)[:1]]
     return Findings(summary, described(reports), all_rows(reports), drawn[first], caption, tables, {}, files)
