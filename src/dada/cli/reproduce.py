@@ -90,10 +90,11 @@ class Reproduce:
 
         failed = []
         for number, name in enumerate(names, 1):
-            begun = time.monotonic()
+            begun, worked = time.monotonic(), time.process_time()
             try:
                 page = run(self._study(name))
-                print(f"{number}/{len(names)} {page} ({time.monotonic() - begun:.0f} s)", flush=True)
+                spent = time.monotonic() - begun, time.process_time() - worked
+                print(f"{number}/{len(names)} {page} ({spent[0]:.0f} s, {spent[1]:.0f} s of processor)", flush=True)
             except InputError as error:
                 failed.append(name)
                 print(f"{number}/{len(names)} {name} failed: {error}", file=sys.stderr, flush=True)
