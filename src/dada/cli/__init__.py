@@ -55,7 +55,7 @@ def _run(arguments: list[str]) -> int:
         print(f"dada {__version__}")
         return 0
     try:
-        code: int = _parse(arguments or ["--help"]).run()
+        code: int = parse(arguments or ["--help"]).run()
         return code
     except SystemExit as parsed:  # help, or a mistake in the arguments that is already explained
         return int(parsed.code or 0)
@@ -98,15 +98,15 @@ def commands() -> dict[str, type]:
     }
 
 
-def _parse(arguments: list[str]) -> Any:
+def parse(arguments: list[str]) -> Any:
     """One of the commands, with its options."""
     import tyro
 
-    from dada.cli.train import parse
+    from dada.cli.train import parse as parse_training
     from dada.pairs.options import check_unit_once
 
     if arguments[0] == "train":  # its flags are read on top of a file
-        return parse(arguments[1:])
+        return parse_training(arguments[1:])
     if arguments[0] in ("upsample", "batch"):
         arguments = [_current_name(text) for text in arguments]
     check_unit_once(arguments)

@@ -112,11 +112,11 @@ def _across_jumps(source: np.ndarray, valid: np.ndarray, jump: float) -> tuple[i
     if source.shape[1] < 3:
         return 0, 0
     step, known = np.diff(source, axis=1), valid[:, 1:] & valid[:, :-1]
-    beyond = np.pad(np.abs(step) * known, ((0, 0), (1, 1)))  # 0 past the border and beside invalid cells
+    outside = np.pad(np.abs(step) * known, ((0, 0), (1, 1)))  # 0 past the border and beside invalid cells
     across = source[:, 2:] - source[:, :-2]
     flat = FLAT * np.abs(across)
     found = known[:, 1:] & known[:, :-1] & (np.abs(across) > jump)
-    found &= (beyond[:, :-3] < flat) & (beyond[:, 3:] < flat)
+    found &= (outside[:, :-3] < flat) & (outside[:, 3:] < flat)
     place = (source[:, 1:-1] - source[:, :-2])[found] / across[found]
     place = place[(place > -OUT) & (place < 1 + OUT)]
     return len(place), int(((place > BETWEEN[0]) & (place < BETWEEN[1])).sum())
