@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -207,9 +208,11 @@ def test_a_batch_is_refused():
         dada.Upsampler(model="none")(np.ones((2, 4, 4)), np.ones((2, 8, 8, 3)))
 
 
-def test_a_pan_over_texture_is_motion_everywhere_it_matters():
+@pytest.mark.parametrize("grain", [1.0, 3.0])
+def test_a_pan_over_texture_is_motion_everywhere_it_matters(grain):
     rng = np.random.default_rng(0)
-    texture = torch.from_numpy(rng.random((3, 64, 80), np.float32))
+    images = [cv2.GaussianBlur(rng.random((64, 80), np.float32), (0, 0), grain) for _ in range(3)]
+    texture = torch.from_numpy(np.stack([(image - image.min()) / np.ptp(image) for image in images]))
     source, valid = torch.ones(1, 1, 8, 8), torch.ones(1, 1, 8, 8, dtype=torch.bool)
     first, second = (Problem(texture[None, :, :, at : at + 64].contiguous(), source, valid) for at in (0, 4))
     found = change(first, second)

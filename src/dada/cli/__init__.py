@@ -82,12 +82,14 @@ def commands() -> dict[str, type]:
     from dada.cli.reproduce import Reproduce
     from dada.cli.train import Train
     from dada.cli.upsample import Upsample
+    from dada.cli.video import Video
 
     return {
         "upsample": Upsample,
         "batch": Batch,
         "complete": Complete,
         "align": Align,
+        "video": Video,
         "raster": Raster,
         "demo": Demo,
         "app": App,

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,11 +170,12 @@ class Batch(Options):
         return {}
 
     def _work(self, jobs: list[Job], count: int) -> list[Done]:
+        from dada.cli.progress import progress
         from dada.pairs.workers import run_all
 
         if not jobs:
             return []
-        return list(_progress(run_all(jobs, count), len(jobs), shown=not self.quiet and sys.stderr.isatty()))
+        return list(progress(run_all(jobs, count), len(jobs), shown=not self.quiet and sys.stderr.isatty()))
 
 
 def _complete(job: Job, before: Any) -> bool:
@@ -250,32 +251,6 @@ def _difference(before: Any, settings: dict[str, Any]) -> str:
         return ""
     names = [name for name in settings if before.get(name) != settings[name]]
     return " (" + ", ".join(f"{n} was {before.get(n)}, now {settings[n]}" for n in names) + ")" if names else ""
-
-
-def _progress(results: Iterable[Done], total: int, *, shown: bool) -> Iterator[Done]:
-    """Pass results on, with a bar that tells the rate and the time left."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if not speed else f"{speed:.2g}/s" if speed >= 1 else f"{1 / speed:.2g} s each")
-
-    columns = (BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as bar:
-        task = bar.add_task("", total=total)
-        for result in results:
-            bar.advance(task)
-            yield result
 
 
 def _summary(todo: int, kept: int, failed: dict[str, str], done: list[Done], outdir: Path) -> list[str]:

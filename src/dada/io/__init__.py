@@ -1,6 +1,6 @@
 """Files in and out: images of seven formats, their units and invalid pixels, point clouds."""
 
-from dada.io.atomic import TEMPORARY_PREFIX, atomic_path, check_writable, write_bytes_atomically
+from dada.io.atomic import TEMPORARY_PREFIX, atomic_folder, atomic_path, check_writable, write_bytes_atomically
 from dada.io.image import read_image, write_image
 from dada.io.point_cloud import Intrinsics, parse_intrinsics, write_point_cloud
 from dada.io.raster import Format, Georeference, ImageWarning, Meaning, Raster, Role
@@ -29,6 +29,7 @@ __all__ = [
     "Raster",
     "Role",
     "Unit",
+    "atomic_folder",
     "atomic_path",
     "cast",
     "check_writable",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,6 +48,28 @@ def atomic_path(path: Path) -> Iterator[Path]:
             raise
         with suppress(OSError):  # not every system can flush a folder; the file itself is complete
             _flush_to_disk(path.parent, os.O_RDONLY)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Give an empty temporary folder beside `path` to fill, which then takes its place, or leave nothing.
+
+    Raises:
+        InputError: there already is something at `path`, or nothing can be written beside it.
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise InputError(f"{path}: there already is such a file or folder. Name another, or remove it.")
+    temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
+    with _explained(path):
+        temporary.mkdir()
+        try:
+            yield temporary
+            if path.exists():
+                path.rmdir()
+            os.replace(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
 def check_writable(path: Path) -> None:

@@ -15,8 +15,11 @@ from dada.upsampling.problem import Problem
 
 MEDIAN = 1.4826  # standard deviations of noise for a median of its size
 STRIDE = 4  # rows and columns between the pixels that the noise is estimated from
-GUIDE_NOISE = (0.5 / 255, 6 / 255)  # least and largest noise that a guide in 0..1 is taken to have
+GUIDE_NOISE = (1 / 255, 6 / 255)  # least and largest noise that a guide in 0..1 is taken to have
 GUIDE_CHANGE = 3.0  # deviations of the noise by which the mean of 3 x 3 pixels has to change
+CONTRAST = 0.12  # of the contrast around a pixel, by which it has to change beside: video codecs err at edges
+LEAST = np.ones((3, 3), np.uint8)  # the least part of a guide that can move
+NEAR = np.ones((5, 5), np.uint8)  # what is around a pixel
 SOURCE_NOISE = (2e-4, 0.02)  # the same for the source, in its standard deviations
 SOURCE_CHANGE = 6.0  # deviations of the noise by which a cell has to change
 LEVELS = 8  # ranges of source values that have noise of their own: that of depth grows with distance
@@ -71,8 +74,9 @@ def _guide_moved(before: NDArray[np.float32], now: NDArray[np.float32]) -> NDArr
     for old, new in zip(before, now, strict=True):
         difference = cv2.subtract(new, old)
         noise = _noise(difference[::STRIDE, ::STRIDE].ravel(), *GUIDE_NOISE)
-        moved |= np.abs(cv2.blur(difference, (3, 3))) > GUIDE_CHANGE * noise
-    return moved
+        contrast = cv2.dilate(new, NEAR) - cv2.erode(new, NEAR)
+        moved |= np.abs(cv2.blur(difference, (3, 3))) > GUIDE_CHANGE * noise + CONTRAST * contrast
+    return cv2.morphologyEx(moved.astype(np.uint8), cv2.MORPH_OPEN, LEAST) > 0
 
 
 def _source_moved(before: Problem, now: Problem) -> NDArray[np.bool_]:
