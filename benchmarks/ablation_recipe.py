@@ -9,11 +9,11 @@ validation scenes (P1, share of bicubic's MSE, means over data sets). Run it aga
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dada.training import TrainConfig, read_config, train
+from dada.training import DataConfig, TrainConfig, read_config, train
 from dada.training.checkpoint import LAST
 
 RECIPE = Path(__file__).parents[1] / "configs" / "default.toml"
@@ -79,7 +79,7 @@ def _with(config: TrainConfig, **network: bool | int | float | str) -> TrainConf
     return replace(config, network={**config.network, **network})
 
 
-def _data(config: TrainConfig, kept) -> TrainConfig:
+def _data(config: TrainConfig, kept: Callable[[DataConfig], bool]) -> TrainConfig:
     return replace(config, data=tuple(entry for entry in config.data if kept(entry)))
 
 

@@ -58,8 +58,9 @@ def step(network: torch.nn.Module, sample: Sample, config: TrainConfig) -> tuple
     begun = time.process_time()
     value = loss(training_forward(network, sample, config), sample, config.loss)
     between = time.process_time()
-    value.backward()
-    return tuple(1000 * t / len(sample) for t in (between - begun, time.process_time() - between))
+    torch.autograd.backward(value)
+    share = 1000 / len(sample)
+    return share * (between - begun), share * (time.process_time() - between)
 
 
 if __name__ == "__main__":

@@ -89,51 +89,16 @@ def test_unusable_config_is_told_before_training(small: TrainConfig, changes: di
     assert not Path(small.output, "last.pt").exists()
 
 
-def test_a_network_of_more_rounds_starts_from_one_of_fewer(tmp_path: Path):
-    fewer = DADA(DadaConfig(features=4, rounds=2))
-    torch.nn.init.constant_(fewer.log_result_weights, 1.5)
-    save(fewer, tmp_path / "two.safetensors")
-    settings = {"features": 4, "rounds": 4}
-    network = build(TrainConfig(network=settings, start=str(tmp_path / "two.safetensors")))
-    assert network.log_result_weights.tolist() == [1.5, 1.5, 1.5]
-
-
-def test_a_refinement_network_for_more_rounds_starts_from_one_for_fewer(tmp_path: Path):
-    fewer = DADA(DadaConfig(features=4, rounds=2, feedback="refinement"))
-    torch.nn.init.constant_(fewer.refinement.offsets, 0.5)
-    save(fewer, tmp_path / "fewer.safetensors")
-    settings = {"features": 4, "rounds": 4, "feedback": "refinement"}
-    network = build(TrainConfig(network=settings, start=str(tmp_path / "fewer.safetensors")))
-    assert network.refinement.offsets.shape[0] == 3
-    assert network.refinement.offsets.eq(0.5).all()
-    assert torch.equal(network.extractor.net.stem.weight, fewer.extractor.net.stem.weight)
-
-
-def test_a_network_that_refines_starts_from_one_that_does_not(tmp_path: Path):
+def test_a_training_starts_from_given_weights_of_the_same_network_alone(tmp_path: Path):
     settings = {"features": 4, "rounds": 2}
-    plain = DADA(DadaConfig(**settings))
-    save(plain, tmp_path / "plain.safetensors")
-    network = build(
-        TrainConfig(network=settings | {"feedback": "refinement"}, start=str(tmp_path / "plain.safetensors"))
-    )
-    assert torch.equal(network.extractor.net.stem.weight, plain.extractor.net.stem.weight)
-    assert network.refinement.look.weight.any()
-    assert not network.refinement.out.weight.any()
-
-
-def test_a_finer_head_starts_as_the_plain_one(tmp_path: Path):
-    settings = {"features": 4, "extractor": "lite0"}
-    plain = DADA(DadaConfig(**settings)).eval()
-    save(plain, tmp_path / "plain.safetensors")
-    start = str(tmp_path / "plain.safetensors")
-    finer = build(TrainConfig(network=settings | {"extractor": "lite0-fine"}, start=start))
-    image = torch.rand(1, 4, 32, 64)
-    assert torch.equal(finer.eval().extractor(image), plain.extractor(image))
-    finer.extractor(image).square().sum().backward()
-    assert all(r.conv.weight.grad.any() for r in finer.extractor.net.head.more)  # and learns from there
-    save(finer, tmp_path / "finer.safetensors")
-    with pytest.raises(InputError, match="do not fit"):  # what would be lost is not lost silently
-        build(TrainConfig(network=settings, start=str(tmp_path / "finer.safetensors")))
+    given = DADA(DadaConfig(**settings))
+    save(given, tmp_path / "given.safetensors")
+    start = str(tmp_path / "given.safetensors")
+    network = build(TrainConfig(network=settings, start=start))
+    assert all(torch.equal(network.state_dict()[name], value) for name, value in given.state_dict().items())
+    for other in ({"rounds": 3}, {"feedback": "refinement"}, {"bands": 4}):
+        with pytest.raises(InputError, match="do not fit"):
+            build(TrainConfig(network=settings | other, start=start))
 
 
 def test_samplings_are_checked_before_a_training_begins():

@@ -99,14 +99,6 @@ def test_step_schedule_is_the_papers():
     assert [learning_rate(step, config) for step in (0, 9, 10, 20)] == pytest.approx([1, 1, 0.9, 0.81])
 
 
-def test_a_schedule_may_be_longer_than_the_training():
-    longer = ScheduleConfig(kind="cosine", steps=1000, floor=0.1)
-    part = TrainConfig(schedule=longer, learning_rate=1.0, steps=300)
-    whole = TrainConfig(schedule=replace(longer, steps=0), learning_rate=1.0, steps=1000)
-    assert [learning_rate(s, part) for s in (0, 100, 299)] == [learning_rate(s, whole) for s in (0, 100, 299)]
-    assert learning_rate(2000, part) == pytest.approx(0.1)
-
-
 def test_cosine_schedule_warms_up_and_ends_at_its_floor():
     config = TrainConfig(schedule=ScheduleConfig(kind="cosine", warmup=9, floor=0.1), learning_rate=1.0, steps=1000)
     rates = [learning_rate(step, config) for step in range(1000)]

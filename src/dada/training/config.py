@@ -116,8 +116,6 @@ class ScheduleConfig:
     """Of `cosine` and `stable`: the share of the rate left at the end."""
     fall: float = 0.25
     """Of `stable`: the share of the steps over which the rate falls."""
-    steps: int = 0
-    """Of `cosine`: steps to the end; 0 for those of the training."""
     warmup: int = 0
     """Steps over which the rate rises from 0."""
 
@@ -126,7 +124,6 @@ class ScheduleConfig:
         _at_least(self.warmup, 0, "schedule.warmup")
         if not 0 < self.fall <= 1:
             raise InputError(f"schedule.fall is {self.fall}: it is a share, above 0 and at most 1.")
-        _at_least(self.steps, 0, "schedule.steps")
 
 
 @dataclass(frozen=True, kw_only=True)

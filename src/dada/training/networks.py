@@ -86,13 +86,6 @@ def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
     if not Path(path).exists():
         raise InputError(f"start {path}: there is no such file or folder.")
     state = kind.load(path).state_dict()
-    for name, own in network.state_dict().items():
-        if name in ("log_result_weights", "refinement.offsets") and 0 < len(state.get(name, own)) < len(
-            own
-        ):  # the last serves for more
-            state[name] = torch.cat([state[name], state[name][-1:].expand(len(own) - len(state[name]), *own.shape[1:])])
-        if (".head.more." in name and not own.any()) or name.startswith("refinement."):
-            state.setdefault(name, own)  # "lite0-fine" from "lite0", or `feedback`: what starts as doing nothing
     try:
         network.load_state_dict(state)
     except RuntimeError as error:

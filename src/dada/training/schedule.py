@@ -21,5 +21,5 @@ def learning_rate(step: int, config: TrainConfig) -> float:
     if schedule.kind == "stable":
         left = (config.steps - step) / (config.steps - falls_at(config))
         return rate * (schedule.floor + (1 - schedule.floor) * min(max(left, 0.0), 1.0))
-    done = min(step / (schedule.steps or config.steps), 1.0)
+    done = min(step / config.steps, 1.0)
     return rate * (schedule.floor + (1 - schedule.floor) * (1 + math.cos(math.pi * done)) / 2)
