@@ -54,7 +54,7 @@ def _option(row: Row, prefix: str) -> list[str]:
 def _value(row: Row) -> str:
     metavar = _told(row, "metavar")
     if metavar:
-        return f"`{cell(metavar)}`"
+        return f"`{metavar}`"
     return "" if row.type is bool else cell(type_name(row.type))
 
 

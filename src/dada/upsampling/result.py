@@ -19,34 +19,67 @@ class UpsampleWarning(UserWarning):
 
 @dataclass
 class Report:
-    """How a result was reached. Sizes are (height, width); consistency and range are in the source's unit."""
+    """How a result was reached. Sizes are (height, width).
+
+    Attributes:
+        source_size: of the source, in cells.
+        target_size: of the result, in pixels.
+        factors: pixels for each cell, in rows and columns.
+        bands: of the guide.
+        guide_range: the guide's values that were taken as 0 and 1.
+        edge_agreement: how much better edges of source and guide agree as they lie than with the guide moved, in
+            standard deviations; None: that cannot be told.
+        model: its name.
+        sampling: how the source was taken to be made: mean, point, point:ROWS,COLUMNS or bicubic.
+        promise: "averaged back down", or what stands for it with this sampling.
+        adjust: ratio, shift, or none.
+        solver: equilibrium, iterate, or direct: a method whose result the diffusion does not compute.
+        rounds: of coefficients and their solution.
+        iterations: in all rounds.
+        residual: of the last round, relative.
+        converged: whether the last round came to its end.
+        reason: why it ended.
+        consistency_max: largest |result, brought down by `sampling`, - source| of exact cells, in the unit of the
+            source; None: there is no exact cell.
+        consistency_mean: its mean.
+        uncertain_max: the same over cells of a confidence between 0 and 1; None: there is none.
+        uncertain_mean: its mean.
+        invalid_cells: cells without a measurement.
+        uncertain_cells: cells of a confidence between 0 and 1.
+        invalid_pixels: pixels of the result without a value.
+        filled_pixels: pixels of invalid cells that have a value, with `fill`.
+        bounded_pixels: pixels that would have gone farther than "auto" allows, and were brought back.
+        outliers: points that contradicted all their neighbours, of `dada.complete` with `robust`.
+        seconds: of the whole call.
+        warnings: what the user should know of this pair.
+    """
 
     source_size: tuple[int, int]
     target_size: tuple[int, int]
-    factors: tuple[float, float]  # rows, columns
+    factors: tuple[float, float]
     bands: int
-    guide_range: tuple[float, float]  # the guide's values that were taken as 0 and 1
-    edge_agreement: float | None  # see registration.py; None: cannot tell
+    guide_range: tuple[float, float]
+    edge_agreement: float | None
     model: str
-    sampling: str  # how the source was taken to be made: mean, point, point:ROWS,COLUMNS or bicubic
-    promise: str  # "averaged back down", or what stands for it with this sampling
-    adjust: str  # ratio, shift, or none
-    solver: str  # equilibrium, iterate, or direct: a network of others, which the diffusion does not correct
-    rounds: int  # of coefficients and their solution
-    iterations: int  # in all rounds
+    sampling: str
+    promise: str
+    adjust: str
+    solver: str
+    rounds: int
+    iterations: int
     residual: float
     converged: bool
     reason: str
-    consistency_max: float | None  # |result, brought down by `sampling`, - source| of exact cells; None: no exact cell
+    consistency_max: float | None
     consistency_mean: float | None
-    uncertain_max: float | None  # the same over cells of a confidence between 0 and 1; None: there is none
+    uncertain_max: float | None
     uncertain_mean: float | None
     invalid_cells: int
-    uncertain_cells: int  # of a confidence between 0 and 1
-    invalid_pixels: int  # in the result
+    uncertain_cells: int
+    invalid_pixels: int
     filled_pixels: int
-    bounded_pixels: int  # that would have gone farther than "auto" allows, and were brought back
-    outliers: int = 0  # points that contradicted all their neighbours, of `complete` with `robust`
+    bounded_pixels: int
+    outliers: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
 
