@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOT_RUN = re.compile(r"<!-- not run: .+ -->")
 ABBREVIATIONS = re.compile(r"\b(Eq|Fig|e\.g|i\.e|al|vs|cf|Sec|No)\.")
-ITEM = re.compile(r"\s*([-*]|\d+\.) ")
+ITEM = re.compile(r"^\s*([-*]|\d+\.) ")
 
 
 @dataclass
