@@ -7,7 +7,7 @@ PYTHON     ?= $(shell for name in $(NAMES); do $$name -c '$(NEW_ENOUGH)' 2>/dev/
 VENV       ?= .venv
 BIN        := $(VENV)/bin
 
-.PHONY: demo test docs lint format bench fuzz python clean
+.PHONY: demo test docs lint format bench fuzz release-check python clean
 .DEFAULT_GOAL := demo
 
 define check_python
@@ -57,6 +57,9 @@ format: $(VENV)/.installed
 
 bench: $(VENV)/.installed  ## time the solver against the loop it replaces
 	$(BIN)/python benchmarks/solver.py
+
+release-check: $(VENV)/.installed  ## build wheel and sdist, try each in a fresh environment, check contents and size
+	$(BIN)/python .ci/release_check.py
 
 MINUTES ?= 10
 fuzz: $(VENV)/.installed  ## hostile input for so many minutes, on all cores; what is found is kept in fuzz-findings/
