@@ -1,6 +1,6 @@
 """What each part of the recipe is worth: short trainings that lack one part each, and their validation.
 
-    python benchmarks/ablation_recipe.py --root DATA [--steps 1500] [--output runs/ablation] [--only NAME ...]
+    python benchmarks/ablation_recipe.py --root DATA [--steps 1500] [--crops 4] [--only NAME ...]
 
 Every training is `configs/default.toml` with so many steps and one change, validated at its end on the recipe's own
 validation scenes (P1, share of bicubic's MSE, means over data sets). Run it again to go on where it was stopped.
@@ -38,10 +38,12 @@ def main() -> None:
     parser.add_argument("--root", default="data")
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--output", default="runs/ablation")
+    parser.add_argument("--crops", type=int, help="of each validation set; those of the recipe by default")
     parser.add_argument("--only", nargs="+", help="names of variants")
     options = parser.parse_args()
     recipe = replace(read_config(RECIPE), root=options.root, steps=options.steps)
-    recipe = replace(recipe, validation=replace(recipe.validation, every=options.steps))
+    wanted = replace(recipe.validation, every=options.steps, crops=options.crops or recipe.validation.crops)
+    recipe = replace(recipe, validation=wanted)
     print("| | " + " | ".join(columns(recipe)) + " |\n| --- |" + " ---: |" * len(columns(recipe)))
     for name, config in variants(recipe):
         if options.only and name not in options.only:

@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 import torch
 
+from dada.datasets.painted import Painted
+from dada.datasets.pair import Pair
 from dada.datasets.register import move
 from dada.diffusion import down
 from dada.errors import InputError
 from dada.sample import Sample
 from dada.scene import render
 from dada.training import DataConfig, TrainConfig
-from dada.training.data import DEVIATION, Batches, load, without
+from dada.training.data import DEVIATION, Batches, Pairs, load, sample_of, without
 
 
 def assert_equal(one: Sample, other: Sample) -> None:
@@ -185,3 +187,23 @@ def test_gaps_take_cells_of_the_source_and_leave_the_target(small: TrainConfig):
         shares.append(float(other.source_mask.float().mean()))
     assert min(shares) < 0.7
     assert max(shares) < 1
+
+
+def test_a_resized_source_has_no_holes_and_its_truth_keeps_them():
+    pair = Painted(seed=2, size=(64, 64))[0]
+    depth = pair.target.copy()
+    depth[::9, ::9] = np.nan
+    sample = sample_of(replace(pair, target=depth), 16, 1000.0, "torch", "bicubic")
+    assert bool(sample.source_mask.all())
+    assert torch.equal(sample.target_mask[0, 0], torch.from_numpy(np.isfinite(depth)))
+    assert not sample.target[~sample.target_mask].any()
+    full = sample_of(pair, 16, 1000.0, "torch", "bicubic")
+    torch.testing.assert_close(sample.source, full.source, rtol=0.05, atol=0)
+
+
+def test_data_without_any_measured_cell_are_told(small: TrainConfig, monkeypatch):
+    batches = Batches(replace(small, data=small.data[:1], sampling=("point",)))
+    empty = np.full((32, 32), np.nan, np.float32)
+    monkeypatch.setattr(Pairs, "pair", lambda pairs, index, size: Pair(np.zeros((32, 32, 3), np.uint8), empty, "empty"))
+    with pytest.raises(InputError, match="had no measured cell at x4"):
+        batches.sample(0, 0, 4)

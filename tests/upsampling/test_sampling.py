@@ -155,6 +155,25 @@ def test_samples_of_the_bench_hold_the_values_of_their_pixels(scene):
     assert not holes[8:].any()
 
 
+@pytest.mark.parametrize(("kind", "solves", "share"), [("point", 3, 1e-3), ("bicubic", 1, 0.5)])
+def test_trainings_solve_less_often_points_exactly_and_resized_sources_nearly(scene, kind, solves, share):
+    depth = torch.from_numpy(scene[0])[None, None]
+    sampling, cells = Sampling.of(kind), (6, 8)  # cells of 16 x 15 pixels
+    source, used = sampling.down(depth, cells), torch.ones(1, 1, *cells, dtype=torch.bool)
+    start, calls = bicubic(source, used, SIZE, sampling=sampling), []
+    c = Coefficients(torch.ones(1, 95, 120, dtype=torch.float64), torch.ones(1, 96, 119, dtype=torch.float64))
+
+    def run(given, begin, coverage, exactly):
+        calls.append(given)
+        return equilibrium(given, c, initial=begin, adjust="shift", coverage=coverage, tolerance=1e-5)
+
+    result = sampling.solved(run, source, used, start, quick=True).values
+    assert len(calls) == solves
+    uncorrected = run(source, start, None, False).values
+    wrong, before = ((sampling.down(image, cells) - source).abs().max() for image in (result, uncorrected))
+    assert float(wrong) < share * float(before)
+
+
 @pytest.mark.parametrize("kind", ["point", "bicubic"])
 def test_gradients_pass_through_every_sampling(kind):
     rng = torch.Generator().manual_seed(3)

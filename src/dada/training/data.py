@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from dada.datasets import load_dataset
 from dada.datasets.augment import STRONG, Augmentation, raised
 from dada.datasets.bands import with_bands
-from dada.datasets.crops import to_sample
+from dada.datasets.crops import TRIES, to_sample
 from dada.datasets.painted import Painted
 from dada.datasets.pair import DEPTH, Pair
 from dada.datasets.register import register
@@ -25,6 +25,7 @@ from dada.datasets.split import Role
 from dada.errors import InputError
 from dada.sample import DataUnit, Interpolation, Sample, Sampling
 from dada.sample.data_unit import with_mean
+from dada.sample.guide import fill_nearest
 from dada.training.config import ANY_POINT, DataConfig, TrainConfig
 from dada.training.processes import ENDS, signals_held
 
@@ -180,6 +181,21 @@ class _Origin(Pairs):
         sampling: str,
         bands: int,
     ) -> Sample:
+        for _ in range(TRIES):
+            sample = self._drawn(rng, size, factor, interpolation, sampling, bands)
+            if bool(sample.source_mask.any()):
+                return sample
+        raise InputError(f"{self.entry.dataset}: {TRIES} crops had no measured cell at x{factor}. Leave this set out.")
+
+    def _drawn(
+        self,
+        rng: np.random.Generator,
+        size: int,
+        factor: int,
+        interpolation: Interpolation,
+        sampling: str,
+        bands: int,
+    ) -> Sample:
         pair = self.pair(int(rng.integers(len(self.dataset))), size)
         crop = self.sensor(self.augmentation.crop(pair, rng, size, factor), rng)
         if self.entry.ragged:
@@ -188,7 +204,7 @@ class _Origin(Pairs):
             crop = raised(crop, rng.uniform(*self.entry.power))
         if bands:
             crop = with_bands(crop, bands, rng)
-        sample = to_sample(crop, factor, self._unit(crop), interpolation, sampling)
+        sample = sample_of(crop, factor, self._unit(crop), interpolation, sampling)
         if self.entry.gaps and rng.random() < self.entry.gaps:
             sample = with_gaps(sample, rng, interpolation)
         amount = self.entry.noise * rng.random()
@@ -199,6 +215,20 @@ class _Origin(Pairs):
         known = crop.target[crop.valid].astype(np.float64)
         own = float(known.std()) / DEVIATION if self.entry.own_unit and known.size else 0.0
         return own or self.dataset.unit
+
+
+def sample_of(pair: Pair, factor: int, unit: float, interpolation: Interpolation, sampling: str) -> Sample:
+    """One problem, [1, ...]. What is resized has no holes: they are filled with the nearest value before.
+
+    A cell of a resized source is measured where all pixels around it are, which at x32 may leave none.
+    """
+    valid = torch.from_numpy(pair.valid)
+    if sampling != "bicubic" or bool(valid.all()) or not bool(valid.any()):
+        return to_sample(pair, factor, unit, interpolation, sampling)
+    filled = fill_nearest(torch.from_numpy(pair.target.copy())[None], ~valid)[0].numpy()
+    sample = to_sample(replace(pair, target=filled), factor, unit, interpolation, sampling)
+    assert sample.target is not None
+    return replace(sample, target=torch.where(valid, sample.target, 0), target_mask=valid[None, None])
 
 
 def without(text: str, names: tuple[str, ...]) -> str:

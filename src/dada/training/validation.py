@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from dada.datasets import Dataset, load_dataset
-from dada.datasets.crops import grid_crops, to_sample
+from dada.datasets.crops import grid_crops
 from dada.datasets.pair import Pair
 from dada.diffusion import ConvergenceWarning
 from dada.errors import InputError
 from dada.evaluation.metrics import Sums, measure
 from dada.sample import Sample
 from dada.training.config import TrainConfig
-from dada.training.data import for_role
+from dada.training.data import for_role, sample_of
 from dada.training.processes import Processes
 
 
@@ -42,7 +42,7 @@ class Validation:
                 for sampling in wanted.sampling:
                     name = f"{dataset.name} x{factor}" + (f" {sampling}" if sampling != "mean" else "")
                     given = factor, dataset.unit, wanted.interpolation, sampling
-                    self._samples[name] = [to_sample(crop, *given) for crop in mine]
+                    self._samples[name] = [sample_of(crop, *given) for crop in mine]
         self._bicubic = {name: self._total(None, samples) for name, samples in self._samples.items()}
 
     def __call__(self, network: nn.Module, step: int = 0) -> dict[str, float]:
