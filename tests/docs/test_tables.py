@@ -49,3 +49,12 @@ def test_a_method_that_is_not_there_is_refused(results: Path):
 def test_every_table_is_included_by_a_page():
     included = {name for page in DOCS.rglob("*.md") for name in re.findall(r'"tables/([\w-]+)\.md"', page.read_text())}
     assert included == {path.stem for path in (DOCS / "tables").glob("*.md")}
+
+
+def test_the_front_page_states_no_other_numbers_than_the_tables():
+    measured = {
+        cell for path in (DOCS / "tables").glob("*.md") for cell in re.findall(r"[\d.]+ / [\d.]+", path.read_text())
+    }
+    shown = re.findall(r"[\d.]+ / [\d.]+", (DOCS.parent / "README.md").read_text())
+    assert shown
+    assert not [cell for cell in shown if cell not in measured]
