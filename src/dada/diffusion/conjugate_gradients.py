@@ -35,15 +35,16 @@ def conjugate_gradients(system: System, rz: Array, target: Array, limit: Array |
     alpha, beta, ceiling, count = 0.0 * rz, 0.0 * rz, HOPELESS * rz, 0 * (rz > target)
     moved = active = (rz > target) & (count < limit)
     number, among = _among(xp, active)
+    done = 0
     while number:
         alpha = among(divide(xp, rz, system.direction(beta, active)), alpha)
         new = among(system.step(alpha, active), rz)
         beta, rz = among(new / rz, beta), new
         ceiling = xp.fmin(ceiling, HOPELESS * rz)
-        count = count + active
-        left = active & (rz > target) & (rz < ceiling) & (count < limit)
+        done += 1
+        left = active & (rz > target) & (rz < ceiling) & (limit > done)
         if xp.count_nonzero(left) < number:
-            active = left
+            count, active = xp.where(active, done, count), left
             number, among = _among(xp, active)
     if system.grids and xp.count_nonzero(moved):
         system.half_step(rz, beta, moved & (rz < ceiling))

@@ -56,7 +56,6 @@ def turn(layout, x, p, z, alpha, beta):
         for i in range(rows[first], rows[last]):
             for j in range(W):
                 x[n, i, j] += length * p[n, i, j]
-            for j in range(W):
                 p[n, i, j] = z[n, i, j] + share * p[n, i, j]
 
 
@@ -68,17 +67,15 @@ def multiply(layout, p, wv, wh, q, products):
     for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         total = 0.0
+        line = np.zeros(W + 2, p.dtype)  # a row between two zeros
         for i in range(rows[first], rows[last]):
             above, here, below = p[n, max(i - 1, 0)], p[n, i], p[n, min(i + 1, H - 1)]
             up, down, side, out = wv[n, i], wv[n, i + 1], wh[n, i], q[n, i]
+            for j in range(W):
+                line[j + 1] = here[j]
             part = p.dtype.type(0)
-            for j in range(1, W - 1):  # `neighbours` in place, which spares a pass over the row
-                flow = up[j] * above[j] + down[j] * below[j] + side[j] * here[j - 1] + side[j + 1] * here[j + 1]
-                out[j] = here[j] - flow
-                part += here[j] * (here[j] - flow)
-            for j in range(0, W, max(W - 1, 1)):
-                flow = up[j] * above[j] + down[j] * below[j]
-                flow += side[j] * here[max(j - 1, 0)] + side[j + 1] * here[min(j + 1, W - 1)]
+            for j in range(W):  # `neighbours` in place, which spares a pass over the row
+                flow = up[j] * above[j] + down[j] * below[j] + side[j] * line[j] + side[j + 1] * line[j + 2]
                 out[j] = here[j] - flow
                 part += here[j] * (here[j] - flow)
             total += part

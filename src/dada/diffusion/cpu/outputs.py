@@ -59,10 +59,10 @@ def update(layout, y, x, sd, relative, largest):
     for task in range(tasks.shape[0]):
         n, band, first, last = tasks[task]
         one, half, quarter, tiny = y.dtype.type(1), y.dtype.type(0.5), y.dtype.type(0.25), y.dtype.type(1e-30)
-        most = y.dtype.type(0)
+        most = np.zeros(W, y.dtype)  # of each column, as a single maximum is not vectorised
         for i in range(rows[first], rows[last]):
             for j in range(W):
                 u = x[n, i, j] / (sd[n, i, j] if relative[n] else sd[n, i, j] * y[n, i, j])
-                most = max(most, abs(u))
+                most[j] = max(most[j], abs(u))
                 y[n, i, j] = max(y[n, i, j] * (one + u if u > -half else quarter / max(-u, half)), tiny)
-        largest[n, band] = most
+        largest[n, band] = most.max()

@@ -1,8 +1,7 @@
 """What kernels do with a row of pixels; compiled into those that use it.
 
 Kernels go row by row through loops that each read and write few arrays: the compiler vectorises those alone. `starts`
-are the first pixel of each cell, and the end. Cells of equal width are taken in long loops with a stride, as a short
-loop for each cell is slower.
+are the first pixel of each cell, and the end.
 """
 
 from __future__ import annotations
@@ -15,25 +14,13 @@ from dada.compiling import inlined
 @inlined
 def expand(cells, starts, out):
     """Copy each cell to its pixels."""
-    count, width = cells.shape[0], starts[1] - starts[0]
-    if width % 4 or out.shape[0] != width * count:
-        for cell in range(count):
-            for j in range(starts[cell], starts[cell + 1]):
-                out[j] = cells[cell]
-        return
-    fours = np.empty(out.shape[0] // 4, out.dtype)
-    for k in range(width // 4):
-        part = fours[k :: width // 4]
-        for cell in range(count):
-            part[cell] = cells[cell]
-    for q in range(fours.shape[0]):
-        for k in range(4):
-            out[4 * q + k] = fours[q]
+    for cell in range(cells.shape[0]):
+        out[starts[cell] : starts[cell + 1]] = cells[cell]
 
 
 @inlined
 def reduce(row, starts, cells):
-    """Sum the pixels of each cell."""
+    """Sum the pixels of each cell; those of equal width in long loops with a stride, as short loops are slower."""
     count, width = cells.shape[0], starts[1] - starts[0]
     cells[:] = 0
     if width % 4 or row.shape[0] != width * count:

@@ -99,11 +99,9 @@ def smooth(layout, r, z, g, kappa, inverse, wv, wh, out, added, products):
             for i in range(rows[block], rows[block + 1]):
                 neighbours(z[n], wv[n], wh[n], i, left)
                 for j in range(W):
-                    left[j] += r[n, i, j] - g[n, i, j] * push[j] - z[n, i, j]
-                for j in range(W):
-                    total[j] += g[n, i, j] * left[j]
-                for j in range(W):
-                    out[n, i, j] = z[n, i, j] + damping * left[j]
+                    value = left[j] + r[n, i, j] - g[n, i, j] * push[j] - z[n, i, j]
+                    total[j] += g[n, i, j] * value
+                    out[n, i, j] = z[n, i, j] + damping * value
             cells = added[n, block]
             reduce(total, cols, cells)
             for cell in range(cells.shape[0]):

@@ -97,10 +97,10 @@ def flow(layout, y, cv, ch, out):
         for i in range(rows[first], rows[last]):
             here, side, line = y[n, i], ch[n, i], out[n, i]
             line[:] = 0
-            for j in range(W if i > 0 else 0):
-                line[j] += cv[n, i - 1, j] * (here[j] - y[n, i - 1, j])
-            for j in range(W if i + 1 < H else 0):
-                line[j] += cv[n, i, j] * (here[j] - y[n, i + 1, j])
+            above, below = max(i - 1, 0), min(i + 1, H - 1)  # at the border the row itself, from which nothing flows
+            for j in range(W if H > 1 else 0):
+                line[j] = cv[n, above, j] * (here[j] - y[n, above, j])
+                line[j] += cv[n, min(i, H - 2), j] * (here[j] - y[n, below, j])
             for j in range(1, W):
                 line[j] += side[j - 1] * (here[j] - here[j - 1])
             for j in range(W - 1):
