@@ -13,7 +13,7 @@ FLOORS = (
     {"diffusion"},
     {"features", "sample"},
     {"io", "pictures", "scene"},
-    {"baselines", "datasets"},
+    {"baselines", "datasets", "sensors"},
     {"models"},
     {"upsampling"},
     {"evaluation", "pairs", "rasters"},

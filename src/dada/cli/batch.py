@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,32 @@ from dada.pairs.options import Options
 if TYPE_CHECKING:
     from dada.pairs.job import Job
     from dada.pairs.workers import Done
+    from dada.sensors import Recording
 
 SETTINGS, LOCK = "dada-batch.json", ".dada-batch.lock"
 PAIRS = "pairs"  # in the settings: what each result was made from
+FRAMES = "frames"  # folder of the results: what was decoded of a recording's video
 SOME_FAILED = 1
+
+_Pair = tuple[Path, Path, Path | None]  # source, guide, confidence
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """What is to be done, and what cannot.
+
+    Attributes:
+        ready: finds the pairs, once the folder of the results is there.
+        failed: names of sources, and why they are left out; `ready` may add to them.
+        inputs: folders that are read.
+        recorded: whether by one device: confidences are the levels 0, 1 and 2 of a phone, and depth of the guide's size
+            has holes to be filled (`dada complete`).
+    """
+
+    ready: Callable[[], list[_Pair]]
+    failed: dict[str, str]
+    inputs: list[Path]
+    recorded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +57,18 @@ class Batch(Options):
 
     For example: `dada batch scans/depth scans/rgb fine`
 
+    A recording of a phone or depth camera (Stray Scanner, ARKit, Record3D, TUM RGB-D, RealSense) is known by its
+    layout: `dada batch RECORDING OUTDIR`
+
     Names of another kind: `dada batch scans scans fine --source-pattern '*_d.png' --guide-pattern
     '*_left.png'`
     """
 
     sources: Annotated[Positional[Path], arg(metavar="SOURCES", help_behavior_hint="")]
-    """Folder of coarse images."""
+    """Folder of coarse images; or, with two folders, a recording."""
     guides: Annotated[Positional[Path], arg(metavar="GUIDES", help_behavior_hint="")]
-    """Folder of fine images; may be the same folder."""
-    outdir: Annotated[Positional[Path], arg(metavar="OUTDIR", help_behavior_hint="")]
+    """Folder of fine images; may be the same folder. With two folders, that of the results."""
+    outdir: Annotated[Positional[Path | None], arg(metavar="OUTDIR", help_behavior_hint="")] = None
     """Folder for the results, named as their sources; made if missing."""
     source_pattern: Annotated[str | None, arg(metavar="PATTERN", help_behavior_hint="")] = None
     """Which sources, with one * for what the names of a pair share."""
@@ -73,30 +98,87 @@ class Batch(Options):
 
     def run(self) -> int:
         """Run the command; return its exit code, SOME_FAILED if a pair failed."""
-        from dada.cli.pairing import pair
+        if self.outdir is not None:
+            return self._run(self._named_pairs())
+        from dada.sensors import recognise
+
+        recording = recognise(self.sources)
+        if self.source_pattern or self.guide_pattern or self.confidence:
+            raise InputError(
+                f"{self.sources}: patterns and --confidence are for two folders of images, and a single one was named. "
+                "Leave them out, or name SOURCES GUIDES OUTDIR."
+            )
+        camera = recording.intrinsics if self.point_cloud else None
+        found = dataclasses.replace(
+            self,
+            unit=self.unit or recording.unit,
+            invalid=recording.invalid if self.invalid is None else self.invalid,
+            intrinsics=self.intrinsics or camera,
+        )
+        return found._run(found._recorded_pairs(recording))
+
+    def _run(self, pairs: _Pairs) -> int:
         from dada.machine import cores
 
-        pairs = pair(self.sources, self.guides, self.source_pattern, self.guide_pattern)
-        failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
-        confidences = self._confidences([source for source, _ in pairs.matched], failed)
         if self.point_cloud != (self.intrinsics is not None):
             raise InputError("point clouds need both --point-cloud and --intrinsics fx,fy,cx,cy. Give both or neither.")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs {self.jobs} is not a number of processes. Use 1 or more.")
-        with _claim(self.outdir, [self.sources, self.guides, self.confidence or self.sources]):
+        with _claim(self._folder, pairs.inputs):
             before = self._check_settings()
-            jobs = [
-                self._job(*found, confidences.get(found[0])) for found in pairs.matched if found[0].name not in failed
-            ]
+            ready = pairs.ready()
+            dense = not (pairs.recorded and ready and _same_size(*ready[0][:2]))
+            jobs = [self._job(*found, levels=pairs.recorded, complete=not dense) for found in ready]
             todo, kept = self._split(jobs, before)
             done = self._work(todo, min(self.jobs or cores(), max(len(todo), 1)))
-            failed |= {result.job.source.name: result.failure for result in done if result.failure is not None}
+            failed = pairs.failed | {
+                result.job.source.name: result.failure for result in done if result.failure is not None
+            }
         if not self.quiet:
-            for text in _summary(len(todo), kept, failed, done, self.outdir):
+            for text in _summary(len(todo), kept, failed, done, self._folder):
                 print(text)
         for name, reason in sorted(failed.items()):
             print(f"failed: {name}: {reason}", file=sys.stderr)
         return SOME_FAILED if failed else 0
+
+    @property
+    def _folder(self) -> Path:
+        """That of the results."""
+        return self.guides if self.outdir is None else self.outdir
+
+    def _named_pairs(self) -> _Pairs:
+        from dada.cli.pairing import pair
+
+        pairs = pair(self.sources, self.guides, self.source_pattern, self.guide_pattern)
+        failed = {path.name: f"no guide of this name in {self.guides}." for path in pairs.alone}
+        confidences = self._confidences([source for source, _ in pairs.matched], failed)
+        matched = [(*found, confidences.get(found[0])) for found in pairs.matched if found[0].name not in failed]
+        return _Pairs(lambda: matched, failed, [self.sources, self.guides, self.confidence or self.sources])
+
+    def _recorded_pairs(self, recording: Recording) -> _Pairs:
+        """Those of a recording; frames of its video are written beside the results first."""
+        failed = {path.name: "there is no colour image of it." for path in recording.alone}
+        if not self.quiet:
+            print(f"{self.sources}: {_about(recording, self.unit)}")
+
+        def ready() -> list[_Pair]:
+            from dada.sensors.frames import extract
+
+            frames: dict[int, Path] = {}
+            if recording.video is not None:
+                numbers = {shot.guide for shot in recording.shots if isinstance(shot.guide, int)}
+                frames = extract(recording.video, numbers, self._folder / FRAMES)
+            last = max(frames, default=-1)
+            found = []
+            for shot in recording.shots:
+                guide = frames.get(shot.guide) if isinstance(shot.guide, int) else shot.guide
+                if guide is None:
+                    failed[shot.source.name] = f"the video ends at frame {last}."
+                else:
+                    found.append((shot.source, guide, shot.confidence))
+            return found
+
+        return _Pairs(ready, failed, [self.sources], recorded=True)
 
     def _confidences(self, sources: list[Path], failed: dict[str, str]) -> dict[Path, Path]:
         """The confidence of each source; those without one are added to what failed."""
@@ -109,10 +191,10 @@ class Batch(Options):
         failed |= dict.fromkeys(missing, f"no confidence of this name in {self.confidence}.")
         return found
 
-    def _job(self, source: Path, guide: Path, confidence: Path | None) -> Job:
+    def _job(self, source: Path, guide: Path, confidence: Path | None, *, levels: bool, complete: bool) -> Job:
         from dada.pairs.job import Job
 
-        output = self.outdir / f"{source.stem}{f'.{self.format}' if self.format else source.suffix}"
+        output = self._folder / f"{source.stem}{f'.{self.format}' if self.format else source.suffix}"
         return Job(
             source,
             guide,
@@ -122,6 +204,8 @@ class Batch(Options):
             preview=output.with_name(f"{source.stem}_preview.png") if self.preview else None,
             point_cloud=output.with_suffix(".ply") if self.point_cloud else None,
             intrinsics=self.intrinsics,
+            levels=levels,
+            complete=complete,
         )
 
     def _split(self, jobs: list[Job], before: dict[str, Any]) -> tuple[list[Job], int]:
@@ -131,7 +215,7 @@ class Batch(Options):
         its place until then: whenever the run is killed, a file is either known to be old or whole and new.
         """
         todo = [job for job in jobs if not _complete(job, before.get(job.output.name))]
-        if todo or not (self.outdir / SETTINGS).exists():
+        if todo or not (self._folder / SETTINGS).exists():
             self._write_settings(before | {job.output.name: _plan(job) for job in todo})
         return todo, len(jobs) - len(todo)
 
@@ -139,7 +223,7 @@ class Batch(Options):
         from dada.io import write_bytes_atomically
 
         content = json.dumps({**self._settings(), PAIRS: pairs}, indent=1)
-        write_bytes_atomically(self.outdir / SETTINGS, f"{content}\n".encode())
+        write_bytes_atomically(self._folder / SETTINGS, f"{content}\n".encode())
 
     def _settings(self) -> dict[str, Any]:
         from dada import __version__
@@ -153,7 +237,7 @@ class Batch(Options):
 
     def _check_settings(self) -> dict[str, Any]:
         """Results of one folder are made with the same settings; return what each was made from."""
-        path, settings = self.outdir / SETTINGS, self._settings()
+        path, settings = self._folder / SETTINGS, self._settings()
         if self.resume and path.exists():
             try:
                 before = json.loads(path.read_text())
@@ -176,6 +260,24 @@ class Batch(Options):
         if not jobs:
             return []
         return list(progress(run_all(jobs, count), len(jobs), shown=not self.quiet and sys.stderr.isatty()))
+
+
+def _same_size(source: Path, guide: Path) -> bool:
+    from dada.io import read_image
+
+    return read_image(source).values.shape == read_image(guide, role="guide").values.shape[:2]
+
+
+def _about(recording: Recording, unit: str | None) -> str:
+    """Layout, number of pairs, unit and confidence of a recording."""
+    from dada.io import parse_unit
+
+    per_metre = parse_unit(unit).per_metre if unit is not None else None
+    scale = "no lengths" if per_metre is None else f"{per_metre:g} units a metre"
+    words = [f"layout of {recording.layout}", f"{len(recording.shots)} pairs", f"depth {unit} ({scale})"]
+    if any(shot.confidence for shot in recording.shots):
+        words.append("confidence 0, 1, 2 taken as 0, 0.5, 1")
+    return ", ".join(words)
 
 
 def _complete(job: Job, before: Any) -> bool:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from dada.upsampling.source import Marker
 
 
+PHONE_LEVELS = 2  # of confidence: low, medium, high
+
+
 @dataclass(frozen=True)
 class Job:
     """What to read, and every file to write; None is not written."""
@@ -59,6 +62,7 @@ class Job:
     without_flying: bool = False  # pixels that float between two surfaces are left out of the point cloud
     complete: bool = False  # the source holds single pixels of the guide's grid
     robust: bool = False  # of `complete`
+    levels: bool = False  # the confidence is in levels 0, 1 and 2, as phones write it
 
 
 @dataclass(frozen=True)
@@ -221,11 +225,25 @@ def _trust(
     if not valid.any():  # which is explained where all sources are read
         return valid.astype(float)
     confidence = None if job.confidence is None else _read_confidence(job.confidence, read, part)
+    if job.levels and confidence is not None:
+        confidence = of_levels(confidence, job.confidence)
     noise = None if job.options.noise is None else parse_amount(job.options.noise, storage.unit)
     try:
         return read_trust(confidence, noise, source.values, valid, notes.append)
     except InputError as error:
         raise InputError(f"{job.confidence or job.source}: {error}") from None
+
+
+def of_levels(levels: np.ndarray, path: Path | None) -> np.ndarray:
+    """Confidence in 0..1 of the levels of a phone: 0 low, 1 medium, 2 high.
+
+    Raises:
+        InputError: there are others.
+    """
+    if levels.dtype.kind not in "ui" or levels.max() > PHONE_LEVELS:
+        raise InputError(f"{path}: confidence of a phone is 0, 1 or 2, and this holds {levels.max()}.")
+    shares: np.ndarray = levels / PHONE_LEVELS
+    return shares
 
 
 def _read_confidence(path: Path, source: Raster, part: Part) -> np.ndarray:

@@ -31,6 +31,7 @@ from dada.io import (
     write_image,
 )
 from dada.io.rounding import limits
+from dada.pairs.job import PHONE_LEVELS
 from dada.pairs.options import Options
 from dada.pairs.storage import Storage, choose_storage
 from dada.pictures.colours import Scale
@@ -42,7 +43,6 @@ from dada.upsampling.confidence import read_trust
 from dada.upsampling.result import Result, UpsampleWarning
 
 LOSSLESS = ".mkv"
-PHONE_LEVELS = 2  # of confidence: low, medium, high
 PANEL = 960  # pixels: widest part of a preview
 COLORMAP = "viridis"
 
