@@ -41,12 +41,23 @@ def assert_same(one: TrainConfig, other: TrainConfig) -> None:
     assert all(torch.equal(best[key], again[key]) for key in best)
 
 
+def as_recipe(config: TrainConfig) -> TrainConfig:
+    """With what the recipe draws for each batch, in bfloat16."""
+    network = {**config.network, "bands": 4, "rounds": 2, "feedback": "refinement", "refinement": "narrow"}
+    data = tuple(replace(entry, gaps=0.5) for entry in config.data)
+    more: dict = {"sampling": ("mean", "point:any", "bicubic"), "bands": (1, 3, 4), "bfloat16": True}
+    return replace(config, data=data, network=network, schedule=ScheduleConfig(kind="stable"), **more)
+
+
 @pytest.fixture
 def other(small: TrainConfig) -> TrainConfig:
     return replace(small, output=small.output + "-other")
 
 
-def test_stopped_training_goes_on_bit_for_bit(small: TrainConfig, other: TrainConfig, monkeypatch):
+@pytest.mark.parametrize("recipe", [False, True], ids=["plain", "as the recipe"])
+def test_stopped_training_goes_on_bit_for_bit(small: TrainConfig, other: TrainConfig, monkeypatch, recipe: bool):
+    if recipe:
+        small, other = (as_recipe(config) for config in (small, other))
     train(small)
     steps = []
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from types import FrameType
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from dada.errors import InputError
 
+PATIENCE = timedelta(days=7)  # for the others: a training may be paused (SIGSTOP); one that ends is noticed at once
 ENDS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end a training."""
 
@@ -73,7 +75,7 @@ def processes() -> Iterator[Processes]:
         yield Processes()
         return
     try:
-        dist.init_process_group("gloo")
+        dist.init_process_group("gloo", timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise InputError(f"the processes of torchrun cannot find each other: {error}") from None
     try:
