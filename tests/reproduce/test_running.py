@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from dada.cli import main
 from dada.errors import InputError
+from dada.evaluation.protocol import P1
 from dada.reproduce import registry, trainings
+from dada.reproduce.effort import SMALL
 from dada.reproduce.found import find
 from dada.reproduce.registry import EXPERIMENTS, run, states
 from dada.reproduce.robustness import Shifted
+from dada.reproduce.study import Study
 from dada.training.config import read_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -70,6 +74,20 @@ def test_a_stopped_training_stops_the_experiment(study, monkeypatch, tmp_path):
     monkeypatch.setattr("dada.training.loop.train", lambda config: Path(config.output) / "best.safetensors")
     with pytest.raises(KeyboardInterrupt):
         trainings.trained(mine, trainings.training(mine, "dada", 8))
+
+
+def test_a_brief_training_does_not_stop_the_diffusion(tmp_path):
+    """With the full rate from the first step, the coefficients of most seeds fall to 0 everywhere."""
+    torch.set_num_threads(1)
+    mine = Study("seeds", tmp_path, SMALL)
+    config = replace(trainings.training(mine, "dada", 8, ablation=True), seed=1)
+    network = trainings.load_trained(mine, config, "dada").method
+    dataset = mine.first().open()
+    sample = P1.with_crop(64).sample(dataset[0].cut(0, 0, 64, 64), 8, dataset.unit)
+    with torch.inference_mode():
+        edges = torch.cat([edge.flatten() for edge in network.coefficients(sample)])
+    assert edges.median() > 0.02
+    assert edges.quantile(0.05) < 0.5 * edges.quantile(0.95)
 
 
 @pytest.mark.parametrize("config", sorted(CONFIGS.glob("paper-*-x8.toml")), ids=lambda p: p.stem)

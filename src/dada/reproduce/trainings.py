@@ -17,7 +17,8 @@ from dada.training.config import DataConfig, LossConfig, ScheduleConfig, TrainCo
 
 SLOW = ("dkn", "pmba")
 RATES = {"pmba": 1e-3, "fdsr": 5e-4}  # the others 1e-4, DADA 1e-3
-BRIEF_RATES = {"dada": 2e-3, "pmba": 1e-4}  # the others 1e-3; PMBA with more breaks down within a few steps
+BRIEF_RATES = {"pmba": 1e-4}  # the others 1e-3; PMBA with more breaks down within a few steps
+WARMUP = 3  # a brief training raises its rate over one in so many of its steps: else DADA's coefficients fall to 0
 KINDS = {"Middlebury": "middlebury", "NYUv2": "nyuv2", "DIML": "diml"}
 STEPS_AN_EPOCH = {"Middlebury": 10, "NYUv2": 107, "DIML": 180}
 EPOCHS = {"Middlebury": 2500, "NYUv2": 250, "DIML": 150}
@@ -60,6 +61,7 @@ def brief_training(study: Study, method: str, factor: int, steps: int, data: str
     """A training of minutes: small crops of painted scenes or of the data named, light extractors, no ImageNet."""
     effort = study.effort
     slow = method in SLOW
+    steps = min(steps, effort.slow_steps) if slow else steps
     network: dict[str, Any] = {"factor": factor} if method in ("msg", "pmba") else {}
     if method == "lgr":
         network = {"features": effort.extractor, "channels": 16, "strength": 0.01}
@@ -71,11 +73,11 @@ def brief_training(study: Study, method: str, factor: int, steps: int, data: str
         factors=(factor,),
         crop=(max(effort.train_crop, 2 * factor),),
         batch=(1 if slow else effort.train_batch,),
-        steps=min(steps, effort.slow_steps) if slow else steps,
+        steps=steps,
         learning_rate=BRIEF_RATES.get(method, 1e-3),
         weight_decay=0.0,
         clip=0.1,
-        schedule=ScheduleConfig(kind="cosine"),
+        schedule=ScheduleConfig(kind="cosine", warmup=steps // WARMUP),
         loss=LossConfig(scale=1.0),
         data=(DataConfig(dataset=data or f"painted:{TRAIN_SEED}"),),
         interpolation="torch",
