@@ -110,3 +110,12 @@ def test_the_command_that_the_message_names_mends_the_pair(tmp_path, crs):
     mended = common_area(source, read_image(command[-1], role="guide"))
     assert (mended.source.values.shape, mended.cut) == ((12, 16), "")
     assert mended.guide.values.shape[:2] == (96, 128)
+
+
+def test_files_far_apart_in_other_systems_are_not_told_to_be_warped():
+    """Only a guide of the same area helps there."""
+    alps = Georeference(rasterio.crs.CRS.from_epsg(32632).to_wkt(), (10.0, 0.0, 500000.0, 0.0, -10.0, 5200000.0))
+    iowa = Georeference(rasterio.crs.CRS.from_epsg(26915).to_wkt(), (3.0, 0.0, 425047.0, 0.0, -3.0, 4615780.0))
+    with pytest.raises(InputError, match=r"coordinate systems differ.*do not overlap either: name a guide") as refused:
+        align(Placed((8, 8), alps, "alps.tif"), Placed((64, 64), iowa, "iowa.tif"))
+    assert "gdalwarp" not in str(refused.value)

@@ -10,6 +10,7 @@ import pytest
 
 from dada.errors import InputError
 from dada.io import ImageWarning, Meaning, read_image, write_image
+from dada.rasters.files import read_info
 
 cv2 = pytest.importorskip("cv2")
 rasterio = pytest.importorskip("rasterio")
@@ -197,15 +198,33 @@ class TestTiff:
         assert raster.meaning == Meaning(0.01, 3.0, "K", "brightness")  # for the caller to apply
         assert "3 of its blocks" in told
 
-    def test_control_points_are_not_applied_and_this_is_said(self, tmp_path: Path):
+    @pytest.mark.parametrize("role", ["source", "guide"])
+    def test_an_image_placed_by_control_points_alone_is_refused(self, tmp_path: Path, role):
         corners = [rasterio.control.GroundControlPoint(r, c, 10.0 * c, -10.0 * r) for r in (0, 23) for c in (0, 31)]
         with rasterio.open(
             tmp_path / "a.tif", "w", driver="GTiff", height=23, width=31, count=1, dtype="uint8", gcps=corners,
             crs="EPSG:32632",
         ) as file:  # fmt: skip
             file.write(RGB[:23, :31, 0], 1)
-        with pytest.warns(ImageWarning, match="control points.*not applied.*gdalwarp"):
-            read_image(tmp_path / "a.tif", role="guide")
+        with pytest.raises(InputError, match=r"control points \(GCP\) alone.*gdalwarp IN"):
+            read_image(tmp_path / "a.tif", role=role)
+
+    @pytest.mark.parametrize("role", ["source", "guide"])
+    def test_an_image_placed_by_coefficients_alone_is_refused(self, tmp_path: Path, role):
+        numbers = dict.fromkeys(
+            ("height_off", "lat_off", "line_off", "long_off", "samp_off", "err_bias", "err_rand"), 0
+        )
+        numbers |= dict.fromkeys(("height_scale", "lat_scale", "line_scale", "long_scale", "samp_scale"), 1)
+        sides = (f"{side}_{part}_coeff" for side in ("line", "samp") for part in ("num", "den"))
+        with rasterio.open(
+            tmp_path / "a.tif", "w", driver="GTiff", height=23, width=31, count=1, dtype="uint8"
+        ) as file:  # fmt: skip
+            file.rpcs = rasterio.rpc.RPC(**numbers, **dict.fromkeys(sides, [0.0] * 20))
+            file.write(RGB[:23, :31, 0], 1)
+        with pytest.raises(InputError, match=r"coefficients \(RPC\) alone.*gdalwarp -rpc IN"):
+            read_image(tmp_path / "a.tif", role=role)
+        with pytest.raises(InputError, match=r"coefficients \(RPC\) alone.*gdalwarp -rpc IN"):
+            read_info(tmp_path / "a.tif", role)
 
 
 class TestPfm:

@@ -36,6 +36,8 @@ def cure(source: Placed, guide: Placed) -> str:
     if guide.in_memory:
         return "Warp the guide to a grid whose pixels divide the source's cells, for example with guide.rio.reproject."
     general = "dada raster warps the guide to the grid of the source"
+    if _lie_apart(source, guide):
+        return "They do not overlap either: name a guide of the same area."
     grid = _wanted_grid(source, guide)
     if grid is None:
         return f"{general}; so does gdalwarp."
@@ -45,6 +47,15 @@ def cure(source: Placed, guide: Placed) -> str:
     aligned = str(Path(guide.name).with_name(f"{Path(guide.name).stem}_aligned.tif"))
     words = ["gdalwarp", "-r", "cubic", *target, *bounds, "-ts", str(width), str(height), guide.name, aligned]
     return f"{general}; so does `{shlex.join(words)}`."
+
+
+def _lie_apart(source: Placed, guide: Placed) -> bool:
+    """Whether the bounds of both are known, in the source's coordinate system, and share no point."""
+    own, other = _extent(source, source.place.crs), _extent(guide, source.place.crs)
+    if own is None or other is None:
+        return False
+    (west, south, east, north), (low_x, low_y, high_x, high_y) = own[0], other[0]
+    return high_x < west or low_x > east or high_y < south or low_y > north
 
 
 def _wanted_grid(source: Placed, guide: Placed) -> tuple[float, float, float, float, int, int] | None:

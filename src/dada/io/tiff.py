@@ -48,6 +48,7 @@ def read_tiff(path: Path, role: Role, key: str | None) -> Raster:
         if dtype.kind not in "uif":
             raise InputError(f"{path}: it holds values of type {dtype}, not real numbers. Export it as float32.")
         _check_memory(path, dataset, dtype)
+        _check_place(path, dataset)
         bands = _bands(path, dataset, role, key, notes)
         notes += _what_is_not_read(dataset, bands)
         meaning = _meaning(path, dataset, bands[0], role)
@@ -127,6 +128,16 @@ def _check_memory(path: Path, dataset: Any, dtype: np.dtype) -> None:
         )
 
 
+def _check_place(path: Path, dataset: Any) -> None:
+    """Refuse an image whose place only a warp can tell: laid on another as it is, it would lie elsewhere."""
+    if dataset.transform.is_identity and (dataset.gcps[0] or dataset.rpcs):
+        what, option = ("control points (GCP)", "") if dataset.gcps[0] else ("coefficients (RPC)", "-rpc ")
+        raise InputError(
+            f"{path}: its place on the ground is given by {what} alone. Warp it to a grid first, with gdalwarp "
+            f"{option}IN.tif OUT.tif. To use it as an image without a place, save it as PNG or NPY."
+        )
+
+
 def _has_palette(dataset: Any) -> bool:
     from rasterio.enums import ColorInterp
 
@@ -202,11 +213,6 @@ def _what_is_not_read(dataset: Any, bands: list[int]) -> Iterator[str]:
 
     if len({(dataset.scales[band - 1], dataset.offsets[band - 1]) for band in bands}) > 1:
         yield "the scales and offsets of its bands differ, and are not applied: the values are taken as stored"
-    if dataset.transform.is_identity and (dataset.gcps[0] or dataset.rpcs):
-        yield (
-            "its place on the ground is given by control points or coefficients (GCP, RPC), which are not applied: it "
-            "is taken as an image without a place; gdalwarp applies them"
-        )
     if missing := _missing_blocks(dataset, bands[0]):
         yield (
             f"{missing} of its blocks were never written and read as nodata or 0: it is a sparse TIFF, or "

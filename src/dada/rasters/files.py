@@ -240,11 +240,10 @@ def _check_kind(name: str, dataset: Any, bands: tuple[int, ...], role: Role) -> 
 
 
 def _no_place(name: str, dataset: Any) -> str:
-    if dataset.gcps[0]:
-        return (
-            f"{name}: its place is given by ground control points alone. Warp it to a grid first, with "
-            "gdalwarp IN.tif OUT.tif."
-        )
+    if dataset.gcps[0] or dataset.rpcs:
+        what, option = ("ground control points", "") if dataset.gcps[0] else ("coefficients (RPC)", "-rpc ")
+        warp = f"gdalwarp {option}IN.tif OUT.tif"
+        return f"{name}: its place is given by {what} alone. Warp it to a grid first, with {warp}."
     return (
         f"{name}: it has no georeference, so where its pixels lie is not known. Use dada upsample for two images "
         "that show exactly the same area, or state its place with gdal_edit.py -a_ullr and -a_srs."
