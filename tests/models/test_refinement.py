@@ -193,9 +193,9 @@ def test_the_narrow_one_takes_at_most_six_tenths_of_the_operations_and_is_kept_b
         model = DADA(replace(SMALL, rounds=2, feedback="refinement", refinement=size)).eval()
         sample = random_sample()
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            before = model(sample)
+            model(sample)  # counted operations are not joined, and round in another way
         counts[size] = counter.get_flop_counts()["DADA.refinement"].values()
         model.save_pretrained(tmp_path / size)
         with torch.no_grad():
-            assert torch.equal(DADA.load(tmp_path / size)(sample), before)
+            assert torch.equal(DADA.load(tmp_path / size)(sample), model(sample))
     assert sum(counts["narrow"]) < 0.6 * sum(counts["wide"])

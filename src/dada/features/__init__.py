@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from .framing import Framed
 from .light import LightUNet
 from .lite0 import Lite0UNet
@@ -30,7 +28,7 @@ MORE = 2  # convolutions at full resolution that "lite0-fine" has beyond those o
 
 def build(
     name: str, in_channels: int = 4, classes: int = 64, pretrained: bool = False, upsample: bool = True
-) -> nn.Module:
+) -> Framed:
     """Make the extractor of a name.
 
     Args:

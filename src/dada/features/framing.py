@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, interpolate, pad
+
+from dada.features.convolution import gradient_free
+from dada.features.light import LightUNet
+from dada.features.lite0 import Lite0UNet
 
 
 class Framed(nn.Module):
@@ -25,8 +31,25 @@ class Framed(nn.Module):
         if self.upsample:
             image = interpolate(image, scale_factor=2.0, mode="bicubic", align_corners=False)
         height, width = image.shape[-2:]
-        below, right = -height % self.stride, -width % self.stride
-        if below or right:
-            image = pad(image, (0, right, 0, below), mode="replicate")
-        features = self.net(image)[..., :height, :width]
+        features: Tensor = self.net(self._padded(image))[..., :height, :width]
         return avg_pool2d(features, 2) if self.upsample else features
+
+    def in_bands(self, image: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Yield the same in bands of rows from the top: the number of the first row, and the features.
+
+        A band has the first row of the next one at its end. There is one band where gradients are kept, of networks
+        without a `FineHead`, and for whoever looks at what goes in and out by a hook.
+        """
+        hooked = bool(self._forward_hooks or self._forward_pre_hooks)
+        if hooked or self.upsample or not gradient_free() or not isinstance(self.net, LightUNet | Lite0UNet):
+            yield 0, self(image)
+            return
+        height, width = image.shape[-2:]
+        image = self._padded(image)
+        x, head = self.net.coarse(image), self.net.head
+        for start, stop in head.bands(height, width):
+            yield start, head.rows(x, image, start, min(stop + 1, height))[..., :width]
+
+    def _padded(self, image: Tensor) -> Tensor:
+        below, right = (-size % self.stride for size in image.shape[-2:])
+        return pad(image, (0, right, 0, below), mode="replicate") if below or right else image

@@ -7,16 +7,21 @@ There is no normalisation layer: statistics of a batch of four to eight crops ar
 between a crop in training and a whole photograph later, and a network this shallow trains well without, as those for
 plain super-resolution do. What a pixel's features are depends on its surroundings alone.
 
-Sums and ReLUs are done in place: on large images, getting memory costs more than computing.
+Without gradients, full resolution is computed in bands of rows: on large images, getting memory costs more than
+computing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pixel_shuffle, pixel_unshuffle
+
+from dada.features.bands import around, bands, placed
+from dada.features.convolution import convolve, convolve_by, gradient_free
 
 WIDTHS = (32, 64, 96, 128, 128)  # channels at 1/2, 1/4, 1/8, 1/16, 1/32
 FINE = 16  # channels at full resolution
@@ -38,12 +43,17 @@ class LightUNet(nn.Module):
         self.head.begin_gently()
 
     def forward(self, image: Tensor) -> Tensor:
-        image = image.contiguous(memory_format=torch.channels_last)  # half the time on a CPU
-        levels = [self.stem(pixel_unshuffle(image, 2)).relu_()]
-        for halve, refine in zip(self.halve, self.refine, strict=True):
-            levels.append(refine(halve(levels[-1]).relu_()))
-        features: Tensor = self.head(self.decoder(levels), image)
+        features: Tensor = self.head(self.coarse(image), image)
         return features
+
+    def coarse(self, image: Tensor) -> Tensor:
+        """What the head is given, at half the resolution."""
+        image = image.contiguous(memory_format=torch.channels_last)  # half the time on a CPU
+        levels = [convolve_by(self.stem, pixel_unshuffle(image, 2), "relu")]
+        for halve, refine in zip(self.halve, self.refine, strict=True):
+            levels.append(refine(convolve_by(halve, levels[-1], "relu")))
+        x: Tensor = self.decoder(levels)
+        return x
 
 
 class Residual(nn.Module):
@@ -54,8 +64,7 @@ class Residual(nn.Module):
         self.conv = nn.Conv2d(channels, channels, 3, padding=dilation, dilation=dilation)
 
     def forward(self, x: Tensor) -> Tensor:
-        changed: Tensor = self.conv(x).add_(x).relu_()
-        return changed
+        return convolve_by(self.conv, x, "relu", plus=x)
 
 
 class Decoder(nn.Module):
@@ -83,11 +92,15 @@ class Decoder(nn.Module):
                 conv.weight.div_(size)
 
     def forward(self, levels: list[Tensor]) -> Tensor:
-        x = levels[-1]
+        """Return the finest level; empties the list, so that each level is dropped when it was used."""
+        x = levels.pop()
         for i in reversed(range(len(self.lift))):
+            level = levels.pop()
             # before it is enlarged: 1x1 convolution and interpolation commute, and a quarter is cheaper
-            wide = interpolate(self.lift[i](x), scale_factor=2.0, mode="nearest")
-            x = self.refine[i](wide.add_(self.skip[i](levels[i])).relu_())
+            wide = interpolate(convolve_by(self.lift[i], x), scale_factor=2.0, mode="nearest")
+            skip = self.skip[i]
+            x = convolve_by(skip, level, "relu", plus=wide) if isinstance(skip, nn.Conv2d) else wide.add_(level).relu_()
+            x = self.refine[i](x)
         return x
 
 
@@ -119,13 +132,39 @@ class FineHead(nn.Module):
                 weight.zero_()
 
     def forward(self, x: Tensor, image: Tensor) -> Tensor:
-        fine = self.look(image).add_(pixel_shuffle(self.enlarge(x), 2)).relu_()
-        fine = self.mix(fine).add_(fine).relu_()
+        """Return the features of an image, given what comes from half the resolution."""
+        height, features = image.shape[-2], None
+        for start, stop in self.bands(height, image.shape[-1]):
+            features = placed(features, self.rows(x, image, start, stop), start, height)
+        assert features is not None
+        return features
+
+    def bands(self, height: int, width: int) -> Iterator[tuple[int, int]]:
+        """In which rows are computed."""
+        return bands(height, 2 * FINE * width)
+
+    def rows(self, x: Tensor, image: Tensor, start: int, stop: int) -> Tensor:
+        """Return the features of a band of rows."""
+        low, high = around(start, stop, 2 + len(self.more), image.shape[-2])
+        near = image[..., low:high, :].contiguous(memory_format=torch.channels_last)
+        fine = convolve_by(self.look, near, "relu", plus=self._enlarged(x[..., low // 2 : high // 2, :]))
+        fine = convolve_by(self.mix, fine, "relu", plus=fine)
         for residual in self.more:
             fine = residual(fine)
-        with torch.autocast("cpu", enabled=False):  # Eq. 2 takes differences, which bfloat16 would round away
-            features: Tensor = self.out(fine.to(self.out.weight.dtype))
-        return features
+        # Eq. 2 takes differences, which bfloat16 would round away
+        return convolve_by(self.out, fine[..., start - low : stop - low, :], whole=True)
+
+    def _enlarged(self, x: Tensor) -> Tensor:
+        """Four pixels for one: [B, channels, h, w] to [B, FINE, 2 h, 2 w]."""
+        if not gradient_free():
+            return pixel_shuffle(self.enlarge(x), 2)
+        # the same with the channels of a pixel side by side, so that rows are copied whole
+        order = torch.arange(4 * FINE).reshape(FINE, 4).t().flatten()
+        bias = None if self.enlarge.bias is None else self.enlarge.bias[order]
+        stacked = convolve(x.contiguous(memory_format=torch.channels_last), self.enlarge.weight[order], bias)
+        batch, _, height, width = stacked.shape
+        pixels = stacked.permute(0, 2, 3, 1).reshape(batch, height, width, 2, 2 * FINE).transpose(2, 3)
+        return pixels.reshape(batch, 2 * height, 2 * width, FINE).permute(0, 3, 1, 2)
 
 
 def keep_variance(module: nn.Module) -> None:

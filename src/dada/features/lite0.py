@@ -11,14 +11,17 @@ with the convolution before. Its other weights learn. The decoder is that of `li
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, hardtanh_, pad
+from torch.nn.functional import hardtanh_, pad
 
 from dada.errors import InputError
+from dada.features.bands import around, bands
+from dada.features.convolution import After, convolve
 from dada.features.standardising import RGB_DEVIATION, RGB_MEAN
 
 from .light import Decoder, FineHead, keep_variance
@@ -74,9 +77,13 @@ class Lite0UNet(nn.Module):
         return self
 
     def forward(self, image: Tensor) -> Tensor:
-        image = image.contiguous(memory_format=torch.channels_last)  # half the time on a CPU
-        features: Tensor = self.head(self.decoder(self.encoder(image)), image)
+        features: Tensor = self.head(self.coarse(image), image)
         return features
+
+    def coarse(self, image: Tensor) -> Tensor:
+        """What the head is given, at half the resolution."""
+        x: Tensor = self.decoder(self.encoder(image.contiguous(memory_format=torch.channels_last)))
+        return x
 
 
 class Lite0Encoder(nn.Module):
@@ -97,7 +104,7 @@ class Lite0Encoder(nn.Module):
         self.blocks = nn.Sequential(*stages)
 
     def forward(self, image: Tensor) -> list[Tensor]:
-        x = _relu6(_conv_norm(image, self.conv_stem, self.bn1))
+        x = _folded(self.conv_stem, self.bn1)(image, "relu6")
         levels = []
         for index, stage in enumerate(self.blocks):
             x = stage(x)
@@ -117,7 +124,8 @@ class Separable(nn.Module):
         self.bn2 = _norm(out)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _conv_norm(_relu6(_conv_norm(x, self.conv_dw, self.bn1)), self.conv_pw, self.bn2)
+        y = _folded(self.conv_dw, self.bn1)(x, "relu6")
+        return _folded(self.conv_pw, self.bn2)(y)
 
 
 class MBConv(nn.Module):
@@ -133,12 +141,21 @@ class MBConv(nn.Module):
         self.conv_pwl = _conv(wide, out)
         self.bn3 = _norm(out)
         self.residual = stride == 1 and channels == out
+        self.wide = wide
 
     def forward(self, x: Tensor) -> Tensor:
-        y = _relu6(_conv_norm(x, self.conv_pw, self.bn1))
-        y = _relu6(_conv_norm(y, self.conv_dw, self.bn2))
-        y = _conv_norm(y, self.conv_pwl, self.bn3)
-        return y.add_(x) if self.residual else y
+        folded = _folded(self.conv_pw, self.bn1), _folded(self.conv_dw, self.bn2), _folded(self.conv_pwl, self.bn3)
+        # what is expanded is the largest array of the network, six times as large as what goes in and out
+        parts = [self._rows(x, folded, *band) for band in bands(x.shape[-2], 2 * self.wide * x.shape[-1])]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+
+    def _rows(self, x: Tensor, folded: tuple[Folded, Folded, Folded], start: int, stop: int) -> Tensor:
+        """What comes out for some rows of what goes in, from an even one."""
+        step, expand, depthwise, project = self.conv_dw.stride[0], *folded
+        low, high = around(start, stop, self.conv_dw.kernel_size[0] // 2, x.shape[-2])
+        y = depthwise(expand(x[..., low:high, :], "relu6"), "relu6")
+        y = y[..., (start - low) // step : -(-(stop - low) // step), :]
+        return project(y, plus=x[..., start:stop, :] if self.residual else None)
 
 
 def load_imagenet(encoder: Lite0Encoder) -> None:
@@ -189,7 +206,7 @@ def read_package() -> dict[str, Tensor]:
 
 
 def _conv(channels: int, out: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """A convolution of `_conv_norm`, which pads the strided ones."""
+    """A convolution of `Folded`, which pads the strided ones."""
     inside = kernel // 2 if stride == 1 else 0
     return nn.Conv2d(channels, out, kernel, stride, inside, groups=groups, bias=False)
 
@@ -198,25 +215,38 @@ def _norm(channels: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(channels, eps=1e-3)
 
 
-def _conv_norm(x: Tensor, conv: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
-    """Convolve and normalise, in one go where the statistics are fixed."""
-    if conv.groups > 1 and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled():
+@dataclass(frozen=True)
+class Folded:
+    """A convolution and the normalisation after it: as one, where the statistics are fixed."""
+
+    conv: nn.Conv2d
+    norm: nn.BatchNorm2d
+    fixed: tuple[Tensor, Tensor] | None  # weight and bias
+
+    def __call__(self, x: Tensor, after: After = "none", plus: Tensor | None = None) -> Tensor:
+        """Convolve, normalise, add, rectify."""
+        stride = self.conv.stride[0]
+        if stride > 1:
+            vertical, horizontal = (_same(n, self.conv.kernel_size[0], stride) for n in x.shape[-2:])
+            x = pad(x, (*horizontal, *vertical))
+        if self.fixed is None:
+            y: Tensor = self.norm(self.conv(x))
+            y = y if plus is None else y.add_(plus)
+            return hardtanh_(y, 0.0, 6.0) if after == "relu6" else y
+        padding, groups = int(self.conv.padding[0]), self.conv.groups
         # the gradient of a convolution of single channels takes five times as long in bfloat16 as in float32
-        with torch.autocast("cpu", enabled=False):
-            return _conv_norm(x.float(), conv, norm)
-    if conv.stride[0] > 1:
-        vertical, horizontal = (_same(n, conv.kernel_size[0], conv.stride[0]) for n in x.shape[-2:])
-        x = pad(x, (*horizontal, *vertical))
+        whole = groups > 1 and torch.is_grad_enabled()
+        return convolve(
+            x, *self.fixed, stride=stride, padding=padding, groups=groups, after=after, plus=plus, whole=whole
+        )
+
+
+def _folded(conv: nn.Conv2d, norm: nn.BatchNorm2d) -> Folded:
     if norm.training or norm.running_mean is None or norm.running_var is None:
-        y: Tensor = norm(conv(x))
-        return y
+        return Folded(conv, norm, None)
     factor = norm.weight * (norm.running_var + norm.eps).rsqrt()
     weight, bias = conv.weight * factor[:, None, None, None], norm.bias - norm.running_mean * factor
-    return conv2d(x, weight, bias, conv.stride, conv.padding, 1, conv.groups)
-
-
-def _relu6(x: Tensor) -> Tensor:
-    return hardtanh_(x, 0.0, 6.0)
+    return Folded(conv, norm, (weight, bias))
 
 
 def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:

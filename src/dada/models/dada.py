@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dada.diffusion import Coefficients, Solution, equilibrium, iterate
+from dada.diffusion.coefficients import at_least_float32
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.features import build
@@ -157,12 +159,25 @@ class DADA(nn.Module):
             guide: [B, C, H, W] in 0..1.
             source: [B, 1, H, W], interpolated, in the network's unit and about 0.
         """
-        image = torch.cat([self._standardised(guide).to(self.logk.dtype), source], dim=1)
-        features: Tensor = self.extractor(image)
-        if self.config.direct:
-            logarithms = [self.log_guide_weight.expand(self.config.bands), self.log_source_weight[None]]
-            features = torch.cat([image * torch.cat(logarithms).exp()[:, None, None], features], dim=1)
-        return features
+        image = self._image(guide, source)
+        return self._beside(image, self.extractor(image))
+
+    def features_in_bands(self, guide: Tensor, source: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Yield the same in bands of rows from the top; one where gradients are kept, see `Framed.in_bands`."""
+        image = self._image(guide, source)
+        for start, features in self.extractor.in_bands(image):
+            yield start, self._beside(image[..., start : start + features.shape[-2], :], features)
+
+    def _image(self, guide: Tensor, source: Tensor) -> Tensor:
+        """What the extractor looks at."""
+        return torch.cat([self._standardised(guide).to(self.logk.dtype), source], dim=1)
+
+    def _beside(self, image: Tensor, features: Tensor) -> Tensor:
+        """What is compared of the image itself, and the features."""
+        if not self.config.direct:
+            return at_least_float32(features)
+        logarithms = [self.log_guide_weight.expand(self.config.bands), self.log_source_weight[None]]
+        return torch.cat([image * torch.cat(logarithms).exp()[:, None, None], features], dim=1)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> DADA:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from dada.diffusion import Coefficients, coefficients
+from dada.features.bands import placed
 from dada.models.model import Round
 from dada.models.refinement import measurement_pull
 from dada.sample import Sample
@@ -33,10 +33,34 @@ class LearnedGuidance:
         self.network, self.sample, self.unit = network, sample, unit
         self.mean = sample.mean_initial()
         self.initial = self.centred(sample.initial)
-        self.features = network.features(sample.guide, self.initial)
-        count = self.features.shape[1] - 2 * network.config.edges
-        self.compared, self.logarithms = self.features[:, :count], self.features[:, count:]
-        self.plain = coefficients(self.compared, network.kappa, network.config.distance)
+        height = sample.guide.shape[-2]
+        heights = (height - 1, height, height, height, -(-height // 2))
+        kept: list[Tensor | None] = [None] * len(heights)
+        for start, rows in network.features_in_bands(sample.guide, self.initial):
+            starts, parts = (start, start, start, start, start // 2), self._band(start, rows)
+            kept = [placed(*each) for each in zip(kept, parts, starts, heights, strict=True)]
+        vertical, horizontal, logarithms, compared, prepared = (part for part in kept if part is not None)
+        self.plain, self.logarithms = Coefficients(vertical, horizontal), logarithms
+        self.compared, self._prepared = compared, prepared
+
+    def _band(self, start: int, features: Tensor) -> tuple[Tensor, ...]:
+        """What is kept of the features of some rows, which may be many.
+
+        Returns:
+            Coefficients of Eq. 2 down and right, the logarithms of `config.edges`, the features where a later round
+            needs them, and what the refinement network needs of them, in the unit of Eq. 2.
+        """
+        network, config = self.network, self.network.config
+        count, rows = features.shape[1] - 2 * config.edges, features.shape[-2]
+        own = rows - (start + rows < self.sample.guide.shape[-2])  # the last one is the next band's first
+        c = coefficients(features[:, :count], network.kappa, config.distance)
+        features = features[..., :own, :]
+        compared = features[:, : count if config.rounds > 1 and config.distance != "euclidean" else 0]
+        prepared = compared[..., ::2, :]
+        if network.refinement is not None:
+            others = network.kappa.new_ones(features.shape[1] - count)
+            prepared = network.refinement.prepare(features, torch.cat([(1 / network.kappa).expand(count), others]))
+        return c.vertical, c.horizontal[..., :own, :], features[:, count:], compared, prepared
 
     def centred(self, image: Tensor) -> Tensor:
         """An image [B, 1, H, W] as the network sees it: in `unit`, about 0."""
@@ -54,14 +78,6 @@ class LearnedGuidance:
             logarithms = change[:, :2] + logarithms if self.network.config.edges else change[:, :2]
             log_weight = log_weight + _bounded(change[:, 2])
         return _strengthened(self._with_result(result, log_weight.exp()), logarithms)
-
-    @cached_property
-    def _prepared(self) -> Tensor:
-        """What the refinement network needs of the features, in the unit of Eq. 2."""
-        network, count = self.network, self.compared.shape[1]
-        assert network.refinement is not None
-        others = network.kappa.new_ones(self.features.shape[1] - count)
-        return network.refinement.prepare(self.features, torch.cat([(1 / network.kappa).expand(count), others]))
 
     def _with_result(self, result: Tensor, weight: Tensor) -> Coefficients:
         """Eq. 2 of the features and of a result [B, 1, H, W] beside them.
