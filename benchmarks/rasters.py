@@ -1,13 +1,14 @@
 """Rasters in tiles: how near they come to the solve in memory, how fast they are, and whether kills matter.
 
-    python benchmarks/rasters.py --scene SHARED/data/middlebury_2005_full/Art              (all three parts)
-    python benchmarks/rasters.py --scene ... --parts speed --size 20000
-    python benchmarks/rasters.py --scene ... --parts kills --kills 10
+    python benchmarks/rasters.py --scene SHARED/data/middlebury_2005_full/Art --parts speed
+    python benchmarks/rasters.py --scene ... --parts kills --size 2048 --tile 256
+    python benchmarks/rasters.py --scene ... --parts accuracy
 
 Parts:
   accuracy   the scene in 3 x 3 tiles against `dada.upsample` of the whole; protocol P1, depth averaged over blocks
   speed      the scene repeated to size x size pixels, with changes; one worker, two workers, and 2048 x 2048 in memory
-  kills      workers killed at random, and the command killed at random: are the bytes those of an undisturbed run?
+  kills      workers killed at random, and the command killed at random (also before its first tile and after its last
+             one): are the bytes those of an undisturbed run?
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -151,7 +151,7 @@ def seam_ratio(values: np.ndarray, tiles: tuple[int, int], factor: int) -> float
 
 def write_large(folder: Path, depth: np.ndarray, colour: np.ndarray, size: int, factor: int) -> tuple[Path, Path]:
     """The scene repeated, mirrored and changed in brightness and height, to about size x size pixels."""
-    size = size // (32 * factor) * 32 * factor
+    size = size // factor * factor
     profile = {"driver": "GTiff", "crs": "EPSG:32633", "tiled": True, "compress": "deflate", "bigtiff": "if_safer"}
     tall, wide = depth.shape
     coarse = {"height": size // factor, "width": size // factor, "count": 1, "dtype": "float32"}
@@ -187,17 +187,19 @@ def speed(folder: Path, pair: tuple[Path, Path], options: argparse.Namespace) ->
     dada.upsample(source, guide, model="dynamic")
     memory = (time.perf_counter() - begin) / side**2, (time.process_time() - spent) / side**2
     print(f"in memory, {side} x {side}: {1e6 * memory[0]:.2f} s a Mpixel, {1e6 * memory[1]:.2f} s of processor")
-    seconds = {}
+    runs = {}
     for workers in (1, 2):
-        run = timed_command(folder, pair, workers, options)
-        seconds[workers] = run[0]
+        runs[workers] = run = timed_command(folder, pair, workers, options)
         print(
-            f"{workers} worker(s), {pixels / 1e6:.0f} Mpixel: {run[0]:.1f} s, {1e6 * run[0] / pixels:.2f} s a Mpixel "
-            f"(x{run[0] / pixels * workers / memory[0]:.2f} of in memory for each worker), {1e6 * run[1] / pixels:.2f} "
-            f"s of processor a Mpixel (x{run[1] / pixels / memory[1]:.2f}), at most {run[2] / 1e9:.2f} GB in a process",
+            f"{workers} worker(s), {pixels / 1e6:.0f} Mpixel: {run[0]:.1f} s, {1e6 * run[0] / pixels:.2f} s a Mpixel; "
+            f"{1e6 * run[1] / pixels:.2f} s of processor a Mpixel (x{run[1] / pixels / memory[1]:.2f} of in memory)",
             flush=True,
         )
-    print(f"two workers are {seconds[1] / seconds[2]:.2f} times as fast as one")
+    same = (folder / "out1.tif").read_bytes() == (folder / "out2.tif").read_bytes()
+    print(f"the bytes of both are {'the same' if same else 'NOT THE SAME'}")
+    print(f"memory of a process: at most {max(run[2] for run in runs.values()) / 1e9:.2f} GB (wanted: below 3)")
+    print(f"time for a pixel, one worker over in memory: {runs[1][0] / pixels / memory[0]:.2f} (wanted: at most 1.6)")
+    print(f"one worker over two: {runs[1][0] / runs[2][0]:.2f} (wanted: at least 1.7)")
 
 
 def command(pair: tuple[Path, Path], output: Path, workers: int, options: argparse.Namespace) -> list[str]:
@@ -248,41 +250,62 @@ def memory_of(process: psutil.Process) -> int:
 
 def kills(folder: Path, pair: tuple[Path, Path], options: argparse.Namespace) -> None:
     calm = folder / "calm.tif"
-    begin = time.perf_counter()
-    subprocess.run(command(pair, calm, 2, options), check=True)
-    length = time.perf_counter() - begin
-    random.seed(0)
+    running = subprocess.Popen(command(pair, calm, 2, options))
+    total = 0
+    while running.poll() is None:
+        total = max(total, tasks_of(calm))
+        time.sleep(0.01)
+    chance = random.Random(0)
     shaken = folder / "shaken.tif"
-    running = subprocess.Popen(command(pair, shaken, 2, options))
-    killed = kill_workers(running, options.kills, length)
-    same = running.wait() == 0 and shaken.read_bytes() == calm.read_bytes()
+    killed = kill_workers(command(pair, shaken, 2, options), shaken, moments(total, options.kills, chance), chance)
+    same = shaken.read_bytes() == calm.read_bytes()
     print(f"{killed} workers killed at random: {'the same bytes' if same else 'OTHER BYTES'}", flush=True)
     stopped = folder / "stopped.tif"
-    done = 0
-    for _ in range(options.kills):
-        running = subprocess.Popen(command(pair, stopped, 2, options))
-        timer = threading.Timer(random.uniform(0.2, 0.6) * length, running.kill)
-        timer.start()
-        if running.wait() == 0:
-            timer.cancel()
-            break
-        done += 1
+    ends = [0, *moments(total, options.kills - 2, chance), total]
+    killed = sum(kill_command(command(pair, stopped, 2, options), stopped, moment) for moment in ends)
     subprocess.run(command(pair, stopped, 2, options), check=True)
     same = stopped.read_bytes() == calm.read_bytes()
-    print(f"the command killed {done} times: {'the same bytes' if same else 'OTHER BYTES'} after resuming", flush=True)
+    print(
+        f"the command killed {killed} times: {'the same bytes' if same else 'OTHER BYTES'} after resuming", flush=True
+    )
 
 
-def kill_workers(running: subprocess.Popen, count: int, length: float) -> int:
-    """Kill a worker of a command now and then, until it ends; return how many were."""
-    killed = 0
-    time.sleep(0.3 * length)
-    while running.poll() is None and killed < count:
-        workers = [p for p in family(running.pid)[1:] if memory_of(p) > 100e6]
-        if workers:
-            random.choice(workers).kill()
-            killed += 1
-        time.sleep(random.uniform(0.05, 0.3) * length)
+def tasks_of(output: Path) -> int:
+    """Tiles and seams that are done: files of a run that is going on; -1 before its plan is made."""
+    folder = output.with_name(f"{output.name}.tiles")
+    return len(list(folder.glob("*-*-*.npz"))) if (folder / "manifest.json").exists() else -1
+
+
+def moments(total: int, count: int, chance: random.Random) -> list[int]:
+    """Numbers of finished tasks at which something is killed, in order."""
+    return sorted(chance.sample(range(1, max(int(0.9 * total), count + 1)), count))
+
+
+def kill_workers(run: list[str], output: Path, at: list[int], chance: random.Random) -> int:
+    """Kill a worker of a run whenever so many tasks are done; return how many were."""
+    running, killed = subprocess.Popen(run), 0
+    while running.poll() is None:
+        if killed < len(at) and tasks_of(output) >= at[killed]:
+            workers = [p for p in family(running.pid)[1:] if memory_of(p) > 100e6]
+            if workers:
+                chance.choice(workers).kill()
+                killed += 1
+        time.sleep(0.01)
+    if running.returncode:
+        raise SystemExit(f"the command failed with {running.returncode}")
     return killed
+
+
+def kill_command(run: list[str], output: Path, moment: int) -> bool:
+    """Kill a run, and not its workers, once so many tasks are done; return whether it was alive."""
+    running = subprocess.Popen(run)
+    while running.poll() is None:
+        if tasks_of(output) >= moment:
+            running.kill()
+            running.wait()
+            return True
+        time.sleep(0.01)
+    return False
 
 
 if __name__ == "__main__":

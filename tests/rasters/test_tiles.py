@@ -12,7 +12,12 @@ import rasterio
 from rasterio.transform import Affine
 
 import dada
-from dada.rasters import Settings, upsample_raster
+from dada.models.registry import load_model
+from dada.rasters import Settings, planning, upsample_raster
+from dada.rasters.axis import Axis
+from dada.rasters.reach import reach_of
+from dada.rasters.tile import Geometry
+from dada.upsampling.source import Cells
 from tests.rasters.conftest import FACTOR, NODATA, PLACE, average, read, write
 
 HOLE = np.s_[10:36, 12:50]  # of 48 x 64 cells: larger than a tile of 96 x 96 pixels
@@ -56,7 +61,7 @@ def scene_of(guide: np.ndarray) -> np.ndarray:
 
 def test_without_the_seams_solved_again_tiles_would_differ_more(tmp_path, pair, cells, guide, monkeypatch):
     """With the least of halos, so that it shows."""
-    from dada.rasters import planning, run
+    from dada.rasters import run
 
     monkeypatch.setattr(planning, "HALO_CELLS", 0)
     monkeypatch.setattr(planning, "HALO_PIXELS", 0)
@@ -68,6 +73,17 @@ def test_without_the_seams_solved_again_tiles_would_differ_more(tmp_path, pair, 
         upsample_raster(*pair, tmp_path / "out.tif", settings=settings, workers=1)
         apart.append(difference(read(tmp_path / "out.tif"), memory, cells)[1])
     assert apart[1] < 0.5 * apart[0]
+
+
+def test_no_pixel_of_tiles_is_farther_than_three_tolerances_from_where_the_loop_ends(tmp_path, pair, cells, guide):
+    """What tiles add is less than what the tolerance leaves: the solve in memory is farther off."""
+    upsample_raster(*pair, tmp_path / "out.tif", settings=Settings(model="none", tile=96), workers=1)
+    exact = dada.upsample(cells.astype(np.float64), scene_of(guide), model="none", tolerance=1e-7).values
+    mean, largest = difference(read(tmp_path / "out.tif"), exact, cells)
+    assert mean < 1e-5
+    assert largest < 3 * 2e-4
+    memory = dada.upsample(cells, scene_of(guide), model="none").values
+    assert largest < difference(memory, exact, cells)[1]
 
 
 def test_the_learned_model_gives_the_same_in_tiles(tmp_path, pair, cells, guide):
@@ -88,6 +104,17 @@ def test_a_guide_hole_larger_than_a_tile_leaves_no_seam(tmp_path, guide, cells):
     np.testing.assert_allclose(average(out), cells, atol=1e-6)
     assert any("of the guide has no value" in text for text in report.warnings)
     assert report.measured.seam_ratio == pytest.approx(1, abs=0.35)
+
+
+@pytest.mark.parametrize(("factor", "side"), [(4, 512), (8, 592), (32, 2048)])
+def test_tiles_are_small_enough_to_stay_near_the_processor_and_large_beside_their_halo(cells, factor, side):
+    axis = Axis(625, 625 * factor, 1 / factor, 0.0)
+    geometry = Geometry(axis, axis)
+    known = Cells(cells, np.ones(cells.shape, bool), cells.dtype, None)
+    model = load_model("none")
+    halo = planning._halo(geometry, *reach_of(model, 3))
+    assert planning._tile_side(Settings(), 8e9, 3, known, model, halo, geometry) == side
+    assert planning._tile_side(Settings(), 0.65e9, 3, known, model, halo, geometry) < side
 
 
 # ---- the file

@@ -19,6 +19,7 @@ from dada.sample import Whole
 from dada.upsampling.adjust import Choice
 
 MANIFEST = "manifest.json"
+FINER, FINEST = 0.1, 1e-5  # of the tolerance, at which tiles are solved; what numbers of 32 bits hold
 VALUES, VALID, FILLED = "values.npy", "valid.npy", "filled.npy"
 
 
@@ -133,6 +134,11 @@ class Plan:
         offset = float(kind(self.whole.mean)) if self.adjust == "shift" else 0.0
         largest = max(abs(self.whole.low - offset), abs(self.whole.high - offset))
         return offset, float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
+
+    @property
+    def inner_tolerance(self) -> float:
+        """Of tiles and seams: finer than asked for, so that what tiles add is less than what the tolerance leaves."""
+        return min(self.settings.tolerance, max(FINER * self.settings.tolerance, FINEST))
 
     @property
     def working(self) -> str:

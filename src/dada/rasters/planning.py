@@ -29,6 +29,8 @@ from dada.upsampling.source import read_source as read_cells
 BASE_MEMORY = 600e6  # bytes of a process before its first tile: Python, torch, compiled code
 SHARE = 0.7  # of the rest that a tile may take by our estimate
 LARGEST_TILE, LEAST_TILE = 2048, 128  # pixels a side, without halo
+QUICK_TILE = 512  # pixels a side of which the arrays stay near the processor
+HALOS = 16  # sides of tiles are so many halos at least, where memory allows: the halo is computed again and again
 HALO_CELLS, HALO_PIXELS = 4, 24  # at least so many cells, and so many pixels
 SEAM_PIXELS, SEAM_CELLS = 12, 2  # on either side of a seam, at least
 CELL_BYTES = 160  # of memory for each source cell, which are read at once
@@ -136,7 +138,7 @@ def _tile_side(
             f"with its halo of {wide}, which needs {wanted / 1e9:.1f} GB. Give more with --memory, or use fewer "
             "--workers" + (" or --model dynamic." if isinstance(model, DADA) else ".")
         )
-    return min(fits, LARGEST_TILE)
+    return min(fits, LARGEST_TILE, max(QUICK_TILE, HALOS * wide))
 
 
 def _halo(geometry: Geometry, reach: int, step: int) -> Halo:

@@ -87,7 +87,7 @@ def solve_tile(plan: Plan, folder: Path, task: Task) -> Found:
     window, core = plan.window(task.row, task.col), plan.core(task.row, task.col)
     cells = read_cells(plan, folder, window)
     problem = tile_problem(plan.geometry, window, cells, guide_window(plan, window), plan.whole)
-    rounds = solve_rounds(problem, _model(plan.model), Solver("equilibrium", plan.settings.tolerance), plan.adjust)
+    rounds = solve_rounds(problem, _model(plan.model), Solver("equilibrium", plan.inner_tolerance), plan.adjust)
     inner = core.within(window)
     values, edges = rounds.values[0, 0].numpy(), _edges_of(rounds)
     open_ended = bool((ends_of(plan.geometry, window) & ~inner_cells(plan, window, cells).valid).any())
@@ -99,7 +99,7 @@ def solve_tile(plan: Plan, folder: Path, task: Task) -> Found:
         "pixels": int(np.prod(core.size)),
         "iterations": int(sum(int(one.iterations) for one in rounds.solutions)),
         "residual": float(last.residual),
-        "converged": all(bool(one.converged) for one in rounds.solutions),
+        "converged": all(one.converged or one.residual <= plan.settings.tolerance for one in rounds.solutions),
         "open_ended": open_ended,
     }
     return Found(np.ascontiguousarray(values[inner]), stats, kept)
@@ -200,7 +200,7 @@ def solve_seam(plan: Plan, folder: Path, task: Task) -> Found:
         blocks=geometry.blocks(window),
         sides=_sides(state, edges, rows, cols),
     )
-    allowed = max(plan.settings.tolerance**2 * tiled.density, LEAST_ENERGY) * float(np.prod(window.size))
+    allowed = max(plan.inner_tolerance**2 * tiled.density, LEAST_ENERGY) * float(np.prod(window.size))
     values, change, solution = solve_window(fixed, plan.adjust, MARGIN * allowed)
     stats = {
         "change": change,
