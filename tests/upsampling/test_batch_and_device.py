@@ -168,7 +168,7 @@ def test_a_float32_source_may_be_solved_in_float64(solved_in):
     result = dada.upsample(SOURCES[0], GUIDES[0], model="none", precision="float64")
     assert set(solved_in) == {torch.float64}
     assert result.values.dtype == np.float32
-    with pytest.raises(InputError, match="Use float32 or float64"):
+    with pytest.raises(InputError, match="Use auto, bfloat16, float32 or float64"):
         dada.upsample(SOURCES[0], GUIDES[0], precision="half")
 
 

@@ -42,6 +42,8 @@ class DADA(nn.Module):
         name: what tables and reports call it.
     """
 
+    half_precision = True  # its networks can be run in bfloat16
+
     def __init__(self, config: DadaConfig | None = None) -> None:
         """Make a network with fresh weights.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -41,6 +41,7 @@ class ThreeBands:
     """
 
     network: DADA
+    half_precision: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -89,6 +90,7 @@ class Default:
     network: DADA = field(default_factory=learned)
     otherwise: Dynamic = field(default_factory=Dynamic)
     name: str = "default"
+    half_precision: ClassVar[bool] = True
 
     @property
     def rounds(self) -> int:

@@ -62,6 +62,11 @@ class Model(Protocol):
         ...
 
 
+def has_network(model: object) -> bool:
+    """Whether its networks compute in bfloat16 under `torch.autocast`: its attribute `half_precision`."""
+    return bool(getattr(model, "half_precision", False))
+
+
 def data_unit_of(model: object) -> DataUnit | None:
     """The unit of a data set in which a model or method needs its source; None: any unit will do.
 

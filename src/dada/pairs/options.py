@@ -50,8 +50,9 @@ class FileOptions:
     """Of the equilibrium."""
     steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
     """Of the loop."""
-    precision: Literal["float32", "float64"] = "float32"
-    """In which it is computed. In either, averages of the result agree with the source in all its digits."""
+    precision: Literal["auto", "float32", "bfloat16", "float64"] = "float32"
+    """In which it is computed. In each, averages of the result agree with the source in all its digits. bfloat16 is for
+    networks alone; auto takes it for them where the processor has it."""
     device: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="(default: cpu)")] = None
     """Device of torch on which models are computed: cpu, cuda, cuda:1, xpu."""
     source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None

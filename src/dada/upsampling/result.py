@@ -49,6 +49,7 @@ class Report:
         invalid_pixels: pixels of the result without a value.
         filled_pixels: pixels of invalid cells that have a value, with `fill`.
         bounded_pixels: pixels that would have gone farther than "auto" allows, and were brought back.
+        precision: in which it was computed: "bfloat16" is that of a model's networks alone.
         outliers: points that contradicted all their neighbours, of `dada.complete` with `robust`.
         seconds: of the whole call.
         warnings: what the user should know of this pair.
@@ -79,6 +80,7 @@ class Report:
     invalid_pixels: int
     filled_pixels: int
     bounded_pixels: int
+    precision: str = "float32"
     outliers: int = 0
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)

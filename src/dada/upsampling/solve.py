@@ -17,6 +17,7 @@ from dada.models.model import LIFT, Model, Round, data_unit_of
 from dada.sample import DataUnit, Interpolation, Method, Sampling
 from dada.upsampling.adjust import Choice, chosen_adjust, reconsidered
 from dada.upsampling.bounds import bounded, bounds
+from dada.upsampling.half import chosen, computing
 from dada.upsampling.problem import Problem, Scaled
 from dada.upsampling.solver import Solver
 
@@ -121,11 +122,14 @@ def solve_rounds(problem: Problem, model: Model, solver: Solver, adjust: Adjust)
         scaled = Scaled.of_data_set(problem, unit, LIFT if adjust == "ratio" else 0.0)
     now = scaled.problem.to(solver.dtype(scaled.problem.source, problem.valid, adjust))
     start = now.initial(_interpolation(unit))
-    guidance = model.prepare(now.sample(start))
+    half = chosen(solver.precision, model, start.device)
+    with computing(half, start.device):
+        guidance = model.prepare(now.sample(start))
     solutions: list[Solution] = []
     before: Round | None = None
     for number in range(model.rounds):
-        c = guidance.coefficients(before)
+        with computing(half, start.device):
+            c = guidance.coefficients(before)
         solutions.append(_solution(now, c, start, solver, adjust))
         start = solutions[-1].values
         if not bool(torch.isfinite(start).all()):  # nothing to look at; whoever returns it says so

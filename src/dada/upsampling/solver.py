@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ FINE = 1e-6  # tolerance below which float32 does not suffice
 VARIED = 1e-3  # of the largest value: `ratio` on a source that varies by less needs more digits than float32 has
 
 SolverName = Literal["equilibrium", "iterate"]
-Precision = Literal["float32", "float64"]
+Precision = Literal["auto", "float32", "bfloat16", "float64"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Solver:
         name: "equilibrium" or "iterate".
         tolerance: of the equilibrium.
         steps: of the loop.
-        precision: in which it computes at least; see `dtype`.
+        precision: in which it computes at least, see `dtype`; "auto" and "bfloat16" are those of a model's networks,
+            see `dada.upsampling.half`, and "float32" for what is solved.
     """
 
     name: SolverName = "equilibrium"
@@ -61,8 +62,8 @@ class Solver:
             raise InputError(f"steps {steps} is not a number of steps. Use 1 or more; the paper uses {STEPS}.")
         if tolerance is not None and not 0 < tolerance < 1:
             raise InputError(f"tolerance {tolerance:g} must lie between 0 and 1; the default is {TOLERANCE:g}.")
-        if precision not in ("float32", "float64"):
-            raise InputError(f"precision {precision!r} is unknown. Use float32 or float64.")
+        if precision not in get_args(Precision):
+            raise InputError(f"precision {precision!r} is unknown. Use auto, bfloat16, float32 or float64.")
         return cls(name, tolerance or TOLERANCE, steps or STEPS, precision)
 
     def dtype(self, source: Tensor, valid: Tensor, adjust: Adjust) -> torch.dtype:
