@@ -71,7 +71,7 @@ def block_sum(target: Tensor, blocks: Blocks) -> Tensor:
     if blocks.uniform:
         sh, sw = blocks.uniform
         return target.reshape(*target.shape[:-2], h, sh, w, sw).sum(dim=(-3, -1))
-    rows, cols = _owners(blocks, target.device)
+    rows, cols = owners(blocks, target.device)
     by_row = target.new_zeros(*target.shape[:-2], h, target.shape[-1]).index_add(-2, rows, target)
     return target.new_zeros(*target.shape[:-2], h, w).index_add(-1, cols, by_row)
 
@@ -88,7 +88,7 @@ def spread(cells: Tensor, blocks: Blocks) -> Tensor:
         h, w = blocks.source_size
         expanded = cells[..., :, None, :, None].expand(*cells.shape[:-2], h, sh, w, sw)
         return expanded.reshape(*cells.shape[:-2], *blocks.target_size)
-    rows, cols = _owners(blocks, cells.device)
+    rows, cols = owners(blocks, cells.device)
     return cells.index_select(-2, rows).index_select(-1, cols)
 
 
@@ -110,7 +110,7 @@ def up(source: Tensor, target_size: tuple[int, int]) -> Tensor:
     return spread(source, partition(tuple(source.shape[-2:]), tuple(target_size)))
 
 
-def _owners(blocks: Blocks, device: torch.device) -> tuple[Tensor, ...]:
+def owners(blocks: Blocks, device: torch.device) -> tuple[Tensor, ...]:
     """The row of cells that each row of pixels belongs to, and the same of columns."""
     starts = blocks.rows, blocks.cols
     return tuple(torch.from_numpy(np.repeat(np.arange(len(s) - 1), np.diff(s))).to(device) for s in starts)

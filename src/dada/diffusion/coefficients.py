@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 Distance = Literal["euclidean", "mean_absolute"]
-BAND = 32  # rows that are looked at together
+BAND = 64  # rows that are looked at together
 
 
 class Coefficients(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dada.diffusion.blocks import Blocks, partition, spread
+from dada.diffusion.blocks import Blocks, owners, partition, spread
 
 ROUNDS = 64  # of finding what stays above the floor; a handful is usual
 
@@ -40,12 +40,13 @@ def not_below(values: Tensor, means: Tensor, floor: float = 0.0, blocks: Blocks 
     if not bool(below.any()):
         return values
     cells, size = (means.shape[0], means.shape[1]), (values.shape[0], values.shape[1])
-    numbers = torch.arange(means.numel(), device=values.device).reshape(cells)
-    owner = spread(numbers, blocks or partition(cells, size))
-    touched = torch.zeros(means.numel(), dtype=torch.bool, device=values.device)
-    touched[owner[below]] = True
-    inside = touched[owner]  # only the pixels of these cells are looked at from here on
-    at, over = owner[inside], values[inside].double() - floor
+    blocks = blocks or partition(cells, size)
+    row, col = owners(blocks, values.device)
+    touched = torch.zeros(cells, dtype=torch.bool, device=values.device)
+    i, j = below.nonzero(as_tuple=True)
+    touched[row[i], col[j]] = True
+    i, j = spread(touched, blocks).nonzero(as_tuple=True)  # only these pixels are looked at from here on
+    at, over = row[i] * cells[1] + col[j], values[i, j].double() - floor
 
     def sums(part: Tensor) -> Tensor:
         return over.new_zeros(means.numel()).index_add_(0, at, part)
@@ -63,5 +64,5 @@ def not_below(values: Tensor, means: Tensor, floor: float = 0.0, blocks: Blocks 
             break
         above = now
     result = values.clone()
-    result[inside] = ((over - tau[at]).clamp(min=0) + floor).to(values.dtype)
+    result[i, j] = ((over - tau[at]).clamp(min=0) + floor).to(values.dtype)
     return result
