@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+import dada
 from dada.cli import main
 from dada.errors import InputError
 from dada.io import read_image, write_image
 from dada.io.cameras import Camera, Transform, read_camera, read_transform
+from dada.scene import focal_length, render, render_depth
 from dada.upsampling.alignment import align
 
 DEPTH = Camera(90.0, 90.0, 39.5, 29.5)
@@ -61,6 +63,42 @@ def test_distortion_is_undone_and_applied():
     assert np.abs(row - np.round(row)).max() < 0.1
     straight = align(depth, bent, DEPTH, Transform(np.eye(3), np.zeros(3)), (60, 80))
     assert np.abs(straight.points[0, :2] - same.points[0, :2]).max() > 1
+
+
+@pytest.mark.parametrize("baseline", [18.5 / 360, 21.5 / 360, 0.09])
+def test_a_surface_hides_no_farther_than_half_way_to_the_next_depth_pixel(baseline):
+    scale, size = 8, (480, 640)
+    colour = Camera(90.0 * scale, 90.0 * scale, 319.5, 239.5)
+    depth = rendered(DEPTH, (60, 80), 0.0)
+    found = align(depth, DEPTH, colour, Transform(np.eye(3), np.array([baseline, 0.0, 0.0])), size)
+    places = []
+    for surface in (WALL, BOX[-1]):
+        row, col = np.nonzero(depth == surface)
+        places.append(((col - DEPTH.cx) * scale + baseline / surface * colour.fx + colour.cx, row * scale + 3.5))
+    (x, y), near = places
+    beyond = np.maximum.reduce([near[0].min() - x, x - near[0].max(), near[1].min() - y, y - near[1].max()])
+    visible = (beyond > scale / 2 + 1) & (x > 0) & (x < size[1] - 1) & (y > 0) & (y < size[0] - 1)
+    kept = {(round(a, 2), round(b, 2)) for a, b, z in found.points if z > 1.5}
+    assert {(round(a, 2), round(b, 2)) for a, b in zip(x[visible], y[visible], strict=True)} <= kept
+
+
+def test_an_aligned_pair_is_as_good_as_one_that_was_never_shifted():
+    """The same depth camera, one ray a pixel, at two places; over the surfaces that both cameras see."""
+    size, coarse, place = (144, 192), (24, 32), (0.03, 0.0, 0.0)
+    guide, truth = render(*size)
+    cameras = [Camera(focal_length(*s), focal_length(*s), (s[1] - 1) / 2, (s[0] - 1) / 2) for s in (coarse, size)]
+    moved = align(render_depth(*coarse, place), *cameras, Transform(np.eye(3), np.array(place)), size)
+    aligned = dada.complete(moved.image, guide).values
+    never = dada.upsample(render_depth(*coarse, (0.0, 0.0, 0.0)), guide, sampling="point").values
+
+    row, col = np.mgrid[: size[0], : size[1]]
+    there = np.rint(col - focal_length(*size) * place[0] / truth).astype(int)
+    beside = render_depth(*size, place)[row, there.clip(0, size[1] - 1)]
+    seen = (there >= 0) & (truth < 1.02 * beside)
+    assert seen.mean() > 0.9
+    errors = [(values - truth)[seen] for values in (aligned, never)]
+    for measure in (lambda e: np.abs(e).mean(), lambda e: np.sqrt((e**2).mean())):
+        assert measure(errors[0]) < 1.1 * measure(errors[1])
 
 
 CAMERAS = {

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dada.errors import InputError
-from dada.scene.casting import CAMERA, FOCAL, SUPERSAMPLING, View, cast, shade
+from dada.scene.casting import CAMERA, EYE, FOCAL, SUPERSAMPLING, View, cast, shade
 from dada.scene.room import furnish
 from dada.scene.shapes import Array, rotate
 
-__all__ = ["Scene", "render"]
+__all__ = ["Scene", "focal_length", "render", "render_depth"]
 
 BAND_RAYS = 100_000  # rays shaded at once: small enough to stay in the cache
 
@@ -65,9 +65,29 @@ def render(height: int = 480, width: int = 640, *, seed: int = 0) -> Scene:
     return Scene(_develop(linear, seed), depth)
 
 
+def render_depth(height: int, width: int, place: tuple[float, float, float]) -> NDArray[np.float64]:
+    """Depth [H, W] of a camera beside that of `render`, which looks in the same direction: one ray a pixel.
+
+    Args:
+        height: in pixels, as for `render`.
+        width: in pixels.
+        place: of the camera in metres to the right of the other, below it and in front of it.
+    """
+    room, depth = furnish(), np.empty((height, width))
+    eye = EYE + CAMERA.T @ np.array(place)
+    for rows, view in _bands(height, width, 1, np.float64):
+        depth[rows] = cast(room, view._replace(eye=(float(eye[0]), float(eye[1]), float(eye[2]))))[0]
+    return depth
+
+
+def focal_length(height: int, width: int) -> float:
+    """Of the cameras of `render` and `render_depth`, in pixels; their axis goes through the middle of the image."""
+    return FOCAL * 640 * max(height / 480, width / 640)
+
+
 def _bands(height: int, width: int, n: int, dtype: DTypeLike) -> Iterator[tuple[slice, View]]:
     """Rows of pixels and the n x n rays through each of them, band by band."""
-    focal = FOCAL * 640 * max(height / 480, width / 640)
+    focal = focal_length(height, width)
     x = ((np.arange(width * n) + 0.5) / n - width / 2) / focal
     step = max(1, BAND_RAYS // (width * n * n))
     for first in range(0, height, step):

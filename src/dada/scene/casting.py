@@ -27,12 +27,13 @@ class View(NamedTuple):
     x: Array  # [columns] in the image plane at distance 1, to the right
     y: Array  # [rows] downwards
     rays: Array  # [3, rows, columns] in the room
+    eye: tuple[float, float, float] = (float(EYE[0]), float(EYE[1]), float(EYE[2]))
 
 
 @cache
-def _extent(shape: Shape) -> Array:
+def _extent(shape: Shape, eye: tuple[float, float, float]) -> Array:
     """Smallest and largest x and y, [2, 2], of the shape's projection onto the image plane."""
-    x, y, z = CAMERA @ (shape.corners() - EYE[:, None])
+    x, y, z = CAMERA @ (shape.corners() - np.array(eye)[:, None])
     if z.min() < 0.05:  # reaches behind the eye
         return np.array([[-np.inf, np.inf]] * 2)
     return np.array([[(c / z).min(), (c / z).max()] for c in (x, y)])
@@ -43,10 +44,12 @@ def cast(room: Room, view: View) -> tuple[Array, NDArray[np.intp]]:
     shape, dtype = view.rays.shape[1:], view.rays.dtype
     nearest, which = np.full(shape, np.inf, dtype), np.zeros(shape, np.intp)
     for index, piece in enumerate(room.pieces):
-        columns, rows = (np.searchsorted(c, e) for c, e in zip(view[:2], _extent(piece.shape), strict=True))
+        columns, rows = (
+            np.searchsorted(c, e) for c, e in zip((view.x, view.y), _extent(piece.shape, view.eye), strict=True)
+        )
         window = slice(*rows), slice(*columns)
         if nearest[window].size:
-            t = piece.shape.hit(EYE.astype(dtype), view.rays[:, *window])
+            t = piece.shape.hit(np.array(view.eye, dtype), view.rays[:, *window])
             closer = t < nearest[window]
             np.copyto(nearest[window], t, where=closer)
             which[window][closer] = index
@@ -139,7 +142,7 @@ class Surface(NamedTuple):
 
 
 def _surface(room: Room, view: View, depth: Array, which: NDArray[np.intp]) -> Surface:
-    points = (EYE.astype(np.float32)[:, None, None] + depth * view.rays).reshape(3, -1)
+    points = (np.array(view.eye, np.float32)[:, None, None] + depth * view.rays).reshape(3, -1)
     colour, normal = np.empty_like(points), np.empty_like(points)
     gloss, glow = np.empty_like(points[0]), np.empty_like(points[0])
     which = which.ravel()

@@ -10,7 +10,7 @@ from dada.errors import InputError
 from dada.io.cameras import Camera, Transform
 
 BEHIND = 0.02  # of a depth: how much farther than the surface before it a point must be to be hidden
-REACH = 0.75  # of the distance between neighbouring depth pixels in the colour image: how far each hides others
+REACH = 0.5  # of the distance between neighbouring depth pixels in the colour image: how far each hides others
 MOST_REACH = 8  # pixels
 
 
