@@ -94,8 +94,9 @@ def write(path: Path, bands: np.ndarray, place: Affine, nodata: float | None = N
 def accuracy(folder: Path, depth: np.ndarray, colour: np.ndarray, options: argparse.Namespace) -> None:
     height, width = depth.shape
     print(f"3 x 3 tiles of {width} x {height} against the solve in memory, tolerance 2e-4; differences over the range")
-    print("own: of the solve in memory to one with a twentieth of the tolerance; jumps: across seams over beside them")
-    print("model    factor holes |  mean     max   |  own mean own max | jumps tiles memory ratio | sweeps")
+    print("finer: a solve in memory with tolerance 1e-6; jumps: across seams over beside them")
+    print("               | tiles to memory | tiles to finer  | memory to finer | jumps")
+    print("model    holes | mean    largest | mean    largest | mean    largest | tiles memory ratio | sweeps")
     for model in options.models:
         for factor in options.factors:
             for holes in (False, True):
@@ -118,14 +119,14 @@ def compare(folder: Path, depth: np.ndarray, colour: np.ndarray, model: str, fac
     whole = dada.upsample(source, colour, **kwargs)
     assert whole.report.adjust == report.adjust
     memory = whole.values
-    tight = dada.upsample(source, colour, tolerance=1e-5, **kwargs).values
+    finer = dada.upsample(source, colour, tolerance=1e-6, **kwargs).values
     span = float(np.ptp(source[valid]))
-    mean, most = difference(out, memory, span)
-    own_mean, own_most = difference(memory, tight, span)
+    apart = (difference(a, b, span) for a, b in ((out, memory), (out, finer), (memory, finer)))
+    columns = " | ".join(f"{mean:.1e} {most:.1e}" for mean, most in apart)
     jumps = seam_ratio(out, report.tiles, factor), seam_ratio(memory, report.tiles, factor)
     print(
-        f"{model:8} x{factor:<5} {'yes' if holes else 'no':5} | {mean:.1e} {most:.1e} |  {own_mean:.1e}  "
-        f"{own_most:.1e} | {jumps[0]:11.3f} {jumps[1]:6.3f} {jumps[0] / jumps[1]:.3f} | {report.sweeps} {report.tiles}",
+        f"{model:7} x{factor:<2} {'yes' if holes else 'no':3} | {columns} | "
+        f"{jumps[0]:.3f} {jumps[1]:.3f} {jumps[0] / jumps[1]:.3f} | {report.sweeps}",
         flush=True,
     )
 

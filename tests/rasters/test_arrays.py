@@ -42,6 +42,22 @@ def test_what_is_lazy_stays_lazy_and_is_the_same(pair, monkeypatch):
     np.testing.assert_array_equal(lazy.compute(scheduler="threads").values, eager.values)
 
 
+def test_what_is_measured_of_a_zarr_is_the_zarr(tmp_path, pair, monkeypatch):
+    """One pixel is damaged after it was written; it shows."""
+    import zarr
+
+    from dada.rasters import arrays, run
+
+    def damaged(plan, folder, target):
+        arrays.write_zarr(plan, folder, target)
+        values = zarr.open_array(target / "values", mode="r+")
+        values[40, 50] = values[40, 50] + 160
+
+    monkeypatch.setattr(run, "_write", damaged)
+    report = dada.upsample_raster(*pair, tmp_path / "out.zarr", settings=QUICK, workers=1)
+    assert report.measured.consistency_max == pytest.approx(10, rel=1e-3)
+
+
 def test_a_result_may_be_a_zarr(tmp_path, pair, cells):
     import xarray
 

@@ -207,3 +207,21 @@ def write_zarr(plan: Plan, folder: Path, target: Path) -> None:
     if target.exists():
         shutil.rmtree(target)
     shutil.move(made, target)
+
+
+class WrittenZarr:
+    """The values of a Zarr, read by windows as rasterio reads those of a file."""
+
+    def __init__(self, path: Path, nodata: float | None) -> None:
+        """Open a Zarr that `write_zarr` wrote."""
+        import zarr
+
+        self.values: Any = zarr.open_array(path / "values", mode="r")
+        self.nodata = nodata
+
+    def read(self, band: int, window: Any) -> np.ndarray:
+        """A window of its only band."""
+        assert band == 1
+        rows, cols = window.toslices()
+        values: np.ndarray = np.asarray(self.values[rows, cols])
+        return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,8 @@ class Measured:
 
 def measure(plan: Plan, folder: Path, output: Path) -> Measured:
     """Read a written result again, tile by tile."""
-    import rasterio
-
     largest, total, count = 0.0, 0.0, 0
-    with gdal(str(output)), rasterio.open(output) as file:
+    with gdal(str(output)), _opened(output, plan) as file:
         down, across = plan.tiles
         for row in range(down):
             for col in range(across):
@@ -57,6 +56,16 @@ def measure(plan: Plan, folder: Path, output: Path) -> Measured:
                     total, count = total + float(misfit.sum()), count + misfit.size
         seam, beside = _jumps(plan, file)
     return Measured(largest, total / max(count, 1), count, seam, beside)
+
+
+def _opened(output: Path, plan: Plan) -> Any:
+    if output.suffix.lower() == ".zarr":
+        from dada.rasters.arrays import WrittenZarr
+
+        return nullcontext(WrittenZarr(output, plan.stored.nodata))
+    import rasterio
+
+    return rasterio.open(output)
 
 
 def _read(file: Any, window: Window) -> np.ndarray:

@@ -122,7 +122,7 @@ def upsample_raster(
             run.seams()
             run.store()
         _write(plan, folder, target)
-        report = run.report(measure_result(plan, folder, target), time.perf_counter() - begin)
+        report = run.report(measure(plan, folder, target), time.perf_counter() - begin)
     shutil.rmtree(folder, ignore_errors=True)
     return report
 
@@ -283,11 +283,6 @@ def _write(plan: Plan, folder: Path, target: Path) -> None:
     from dada.rasters.arrays import write_zarr
 
     write_zarr(plan, folder, target)
-
-
-def measure_result(plan: Plan, folder: Path, target: Path) -> Measured:
-    """Read the written file again; of a Zarr the virtual raster that it was copied from."""
-    return measure(plan, folder, target if target.suffix.lower() != ".zarr" else folder / "tiles.vrt")
 
 
 LOCK = ".lock"
