@@ -19,7 +19,7 @@ from dada.io.raster import PLAIN, Georeference, ImageWarning, Meaning, Raster, R
 from dada.io.size import check_expansion, check_ratio, check_size
 
 MAX_BANDS = 4096
-"""The most bands of an image that are read: GDAL asks all of them about each."""
+"""The most bands of an image that are read: rasterio asks all of them about each."""
 _LOSSY = {"JPEG", "YCBCR JPEG", "WEBP", "JXL"}
 # pixels that a stored byte can hold at most, by compression; 8 without, as GDAL unpacks single bits
 _RATIOS = {None: 8, "PACKBITS": 128 * 8, "DEFLATE": 1032 * 8, "LZW": 4096 * 8}
