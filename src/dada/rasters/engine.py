@@ -168,6 +168,7 @@ def engine(workers: int, memory: float | None, scheduler: str | None) -> Iterato
     limit = None if memory is None else int(memory / workers)
     options["distributed.nanny.pre-spawn-environ"] = dict.fromkeys(THREAD_VARIABLES, 1)
     options |= {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
+    options["distributed.worker.profile.enabled"] = False  # looks at a worker's stack every 10 ms
     with dask.config.set(options), ExitStack() as closing, ThreadPoolExecutor(1) as aside:
         started = aside.submit(_started, distributed, workers, limit, closing)
         yield Dask(started, distributed.as_completed, workers)
@@ -177,8 +178,8 @@ def _started(distributed: Any, workers: int, limit: int | None, closing: ExitSta
     """Start workers on this machine and have them made ready; return the client."""
     cluster = closing.enter_context(
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=limit, dashboard_address=None,
-            silence_logs=50,
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=limit,
+            dashboard_address="127.0.0.1:0", silence_logs=50,
         )
     )  # fmt: skip
     client = distributed.Client(cluster)
