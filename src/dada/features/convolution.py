@@ -93,7 +93,7 @@ def convolve_by(
 
 def gradient_free() -> bool:
     """Whether plain results are all that is asked for: no gradient, and nobody records the operations."""
-    traced: bool = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[no-untyped-call]
+    traced: bool = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     return not (torch.is_grad_enabled() or traced or _get_current_dispatch_mode() is not None)
 
 
