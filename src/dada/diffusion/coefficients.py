@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 Distance = Literal["euclidean", "mean_absolute"]
-BAND = 64  # rows that are looked at together
+BAND = 1 << 19  # numbers that are looked at together
+Pair = tuple[Tensor, Tensor]
 
 
 class Coefficients(NamedTuple):
@@ -49,19 +51,19 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
     if not torch.compiler.is_compiling() and not _positive(kappa):
         raise ValueError(f"kappa must be positive, got {kappa}")
     features = at_least_float32(features)
-    if isinstance(kappa, Tensor) and kappa.numel() > 1:
-        if kappa.shape != (features.shape[0], 1, 1):
-            raise ValueError(f"kappa must have one element or be [B, 1, 1], got shape {tuple(kappa.shape)}")
-        kappa = kappa[:, None]  # beside the channels
-    if torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return Coefficients(*(_along(features, dim, kappa, distance) for dim in (-2, -1)))
-    # without a gradient, in bands of rows: differences of all channels of a large image at once cost more to hold than
-    # to compute
-    height = features.shape[-2]
-    starts = range(0, height, BAND)
-    vertical = [_along(features[..., i : min(i + BAND, height - 1) + 1, :], -2, kappa, distance) for i in starts]
-    horizontal = [_along(features[..., i : i + BAND, :], -1, kappa, distance) for i in starts]
-    return Coefficients(torch.cat(vertical, dim=-2), torch.cat(horizontal, dim=-2))
+    scale = 1 / (kappa if isinstance(kappa, Tensor) else torch.tensor(kappa, dtype=features.dtype))
+    if scale.numel() > 1:
+        if scale.shape != (features.shape[0], 1, 1):
+            raise ValueError(f"kappa must have one element or be [B, 1, 1], got shape {tuple(scale.shape)}")
+        scale = scale[:, None]  # beside the channels
+    followed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if followed or (torch.is_grad_enabled() and distance != "euclidean"):
+        squared = _squared_distances(features, scale, distance)
+    elif torch.is_grad_enabled():
+        squared = _Euclidean.apply(features, scale)  # type: ignore[no-untyped-call]
+    else:
+        squared = _in_bands(features, scale, distance)
+    return Coefficients(*(1 / (1 + part) for part in squared))
 
 
 def _positive(kappa: float | Tensor) -> bool:
@@ -71,12 +73,62 @@ def _positive(kappa: float | Tensor) -> bool:
         return True
 
 
-def _along(features: Tensor, dim: int, kappa: float | Tensor, distance: Distance) -> Tensor:
-    """Those of the edges along one dimension."""
-    relative = features.diff(dim=dim) / kappa  # before squaring: kappa^2 may underflow
+def _squared_distances(features: Tensor, scale: Tensor, distance: Distance) -> Pair:
+    """Those of neighbours down and right, in units of kappa: scaled before squared, as kappa^2 may underflow."""
+    down, right = (features.diff(dim=dim) * scale for dim in (-2, -1))
     if distance == "euclidean":
-        return 1 / (1 + relative.square().sum(dim=1))
-    return 1 / (1 + relative.abs().mean(dim=1).square())
+        return down.square().sum(dim=1), right.square().sum(dim=1)
+    return down.abs().mean(dim=1).square(), right.abs().mean(dim=1).square()
+
+
+def _in_bands(features: Tensor, scale: Tensor, distance: Distance = "euclidean") -> Pair:
+    """The same in bands of rows: differences of all channels of an image at once take longer to store than to find."""
+    found = []
+    for start, rows in _bands(features):
+        down, right = _squared_distances(features[..., start : start + rows + 1, :], scale, distance)
+        found.append((down, right[..., :rows, :]))
+    down, right = (torch.cat(parts, dim=-2) for parts in zip(*found, strict=True))
+    return down, right
+
+
+def _bands(features: Tensor) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the number of rows of each band."""
+    height, width = features.shape[-2:]
+    rows = max(BAND * height * width // max(features.numel(), 1), 1)
+    yield from ((start, min(rows, height - start)) for start in range(0, height, rows))
+
+
+class _Euclidean(torch.autograd.Function):
+    """`_in_bands` with a gradient that is found in bands too, at a fifth of the time; and that of the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, scale: Tensor) -> Pair:
+        squared = _in_bands(features, scale)
+        ctx.save_for_backward(features, scale, *squared)
+        return squared
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        features, scale, *squared = ctx.saved_tensors
+        if torch.is_grad_enabled():  # second derivatives
+            again = _squared_distances(features, scale, "euclidean")
+            wanted = [features, scale] if all(ctx.needs_input_grad) else [(features, scale)[ctx.needs_input_grad[1]]]
+            found = iter(torch.autograd.grad(again, wanted, gradients, create_graph=True))
+            return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
+        factor = 2 * scale.square()
+        down, right = (factor * part[:, None] for part in gradients)
+        to_features = torch.zeros_like(features)
+        for start, rows in _bands(features):
+            part, out = (whole[..., start : start + rows + 1, :] for whole in (features, to_features))
+            change = part.diff(dim=-2).mul_(down[..., start : start + rows, :])
+            out[..., 1:, :] += change
+            out[..., :-1, :] -= change
+            part, out = part[..., :rows, :], out[..., :rows, :]
+            change = part.diff(dim=-1).mul_(right[..., start : start + rows, :])
+            out[..., 1:] += change
+            out[..., :-1] -= change
+        to_scale = sum((2 * g * s).sum(dim=(-2, -1)) for g, s in zip(gradients, squared, strict=True)) / scale.flatten()
+        return to_features, to_scale.sum_to_size(scale.flatten().shape).reshape(scale.shape)
 
 
 def laplacian(y: Tensor, c: Coefficients) -> Tensor:
