@@ -10,8 +10,9 @@ from dada.errors import InputError
 from dada.models.config import DadaConfig
 from dada.models.dada import DADA
 from dada.models.files import save
+from dada.sample import make_sample
 from dada.training import DataConfig, TrainConfig, ValidationConfig, read_config, toml, train
-from dada.training.networks import build
+from dada.training.networks import build, save_weights
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -89,6 +90,22 @@ def test_unusable_config_is_told_before_training(small: TrainConfig, changes: di
     assert not Path(small.output, "last.pt").exists()
 
 
+def test_a_network_for_rgb_starts_one_with_near_infrared_that_computes_the_same(tmp_path: Path):
+    settings = {"extractor": "lite0-fine", "edges": True, "direct": True, "source": "own", "rounds": 2}
+    settings |= {"feedback": "refinement", "adjust": "shift"}
+    network = build(TrainConfig(network=settings))
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(0.02 * torch.randn_like(weight))
+    save_weights(network, tmp_path / "rgb.safetensors")
+    wider = build(TrainConfig(network=settings | {"bands": 4}, start=str(tmp_path / "rgb.safetensors")))
+    for bands in (1, 3):
+        target, valid = 1 + torch.rand(1, 1, 64, 64), torch.ones(1, 1, 64, 64, dtype=torch.bool)
+        sample = make_sample(torch.rand(1, bands, 64, 64), target, valid, 8, interpolation="torch")
+        with torch.no_grad():
+            assert torch.allclose(wider.eval()(sample), network.eval()(sample), atol=2e-4)
+
+
 def test_a_training_starts_from_given_weights_of_the_same_network_alone(tmp_path: Path):
     settings = {"features": 4, "rounds": 2}
     given = DADA(DadaConfig(**settings))
@@ -96,7 +113,7 @@ def test_a_training_starts_from_given_weights_of_the_same_network_alone(tmp_path
     start = str(tmp_path / "given.safetensors")
     network = build(TrainConfig(network=settings, start=start))
     assert all(torch.equal(network.state_dict()[name], value) for name, value in given.state_dict().items())
-    for other in ({"rounds": 3}, {"feedback": "refinement"}, {"bands": 4}):
+    for other in ({"rounds": 3}, {"feedback": "refinement"}, {"bands": 1}):
         with pytest.raises(InputError, match="do not fit"):
             build(TrainConfig(network=settings | other, start=start))
 

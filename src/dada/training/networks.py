@@ -82,10 +82,31 @@ def _arguments(kind: Any, config: TrainConfig) -> dict[str, Any]:
     return {key: toml.convert(value, hints[key], f"network.{key}") for key, value in config.network.items()}
 
 
+def with_infrared(state: dict[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
+    """The weights of a DADA for RGB, for one that takes near infrared too: its results for RGB are the same.
+
+    The weights of the fourth band are 0. Other weights are returned as they are.
+    """
+    from dada.models.dada import DADA, INFRARED
+
+    if not isinstance(network, DADA) or network.config.bands != INFRARED:
+        return state
+    wider = {}
+    for name, weight in state.items():
+        shape = network.state_dict()[name].shape if name in network.state_dict() else weight.shape
+        more = shape[1] - weight.shape[1] if len(shape) == weight.ndim == 4 else 0  # one, or 2 x 2 of stacked pixels
+        if more not in (1, 4) or shape[0] != weight.shape[0] or shape[2:] != weight.shape[2:]:
+            wider[name] = weight
+            continue
+        colours, others = weight[:, : 3 * more], weight[:, 3 * more :]
+        wider[name] = torch.cat([colours, torch.zeros_like(colours[:, :more]), others], dim=1)
+    return wider
+
+
 def _begin_from(network: nn.Module, kind: Any, path: str) -> None:
     if not Path(path).exists():
         raise InputError(f"start {path}: there is no such file or folder.")
-    state = kind.load(path).state_dict()
+    state = with_infrared(kind.load(path).state_dict(), network)
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
