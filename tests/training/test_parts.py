@@ -85,6 +85,27 @@ def test_loss_of_a_batch_without_valid_pixels_is_zero(sample: Sample):
     assert loss(sample.initial, empty, LossConfig(relative=True)).item() == 0
 
 
+def test_results_of_earlier_rounds_count_less(sample: Sample):
+    rounds = [sample.initial, (sample.initial + sample.target) / 2, sample.target]
+    losses = [loss(result, sample, LossConfig()).item() for result in rounds]
+    value = loss(torch.stack(rounds), sample, LossConfig(earlier=0.5)).item()
+    assert value == pytest.approx((losses[0] / 4 + losses[1] / 2 + losses[2]) / 1.75)
+
+
+def test_every_round_is_trained_where_earlier_ones_count(small: TrainConfig):
+    settings = {**small.network, "rounds": 3, "feedback": "refinement", "direct": True}
+    config = replace(small, network=settings, loss=LossConfig(earlier=0.5))
+    torch.manual_seed(0)
+    network = build(config).train()
+    batch = Batches(config)[0]
+    results = training_forward(network, batch, config)
+    assert results.shape == (3, *batch.target.shape)
+    assert torch.equal(results[-1], training_forward(network, batch, replace(config, loss=LossConfig())))
+    first_alone = build(replace(config, network={**settings, "rounds": 1, "feedback": "coefficients"})).train()
+    first_alone.load_state_dict({name: network.state_dict()[name] for name in first_alone.state_dict()})
+    assert torch.equal(results[0], training_forward(first_alone, batch, replace(config, loss=LossConfig())))
+
+
 def test_pixels_within_two_of_a_jump_weigh_more(sample: Sample):
     target = torch.zeros(1, 1, 8, 8)
     target[..., 4:] = 1

@@ -118,25 +118,34 @@ class DADA(nn.Module):
             self.carry(parse_data_unit(text))
 
     def forward(
-        self, sample: Sample, *, solver: Solver | None = None, n_pre: int | None = None, n_grad: int = 0
+        self,
+        sample: Sample,
+        *,
+        solver: Solver | None = None,
+        n_pre: int | None = None,
+        n_grad: int = 0,
+        every_round: bool = False,
     ) -> Tensor:
-        """Return the fine images [B, 1, H, W] in the sample's unit.
+        """Return the fine images [B, 1, H, W] in the sample's unit; of every round [R, B, 1, H, W].
 
         Args:
             sample: the problems; their truth is not looked at.
             solver: "equilibrium" with its implicit gradient, or "iterate", the unrolled loop; the config's by default.
             n_pre: steps of the loop without gradient; the config's steps, less n_grad, by default.
             n_grad: steps of the loop after these, with gradient.
+            every_round: return the results of all rounds, instead of the last one's.
         """
         solver = solver or self.config.solver
         steps = n_grad + (max(self.config.steps - n_grad, 0) if n_pre is None else n_pre)
         unit = self._unit(sample)
         guidance, result, before = LearnedGuidance(self, sample, unit), sample.initial, None
+        results = []
         for number in range(self.rounds):
             c = guidance.coefficients(before)
             result = self._solve(sample, unit, c, result, solver, steps, n_grad).to(sample.initial.dtype)
             before = Round(number, c, result)
-        return result
+            results.append(result)
+        return torch.stack(results) if every_round else result
 
     def prepare(self, sample: Sample) -> LearnedGuidance:
         """Run the extractor; see `dada.models.model.Model`.

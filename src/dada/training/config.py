@@ -89,6 +89,9 @@ class LossConfig:
     """Share of the squared error in the loss, 0 to 1; the rest is the absolute error."""
     relative: bool = False
     """Divide both by bicubic's on the same image and batch (their geometric mean), so that factors weigh the same."""
+    earlier: float = 0.0
+    """Weight of the result of each round in terms of the next one's, for DADA: with 0.5 the last weighs 1, the one
+    before 0.5. Above 0, fewer rounds than trained also give useful results. At most 1."""
     jump_weight: float = 0.0
     """Extra weight of pixels within 2 px of a jump of the true depth."""
     jump: float = 0.05
@@ -97,6 +100,8 @@ class LossConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.mse <= 1:
             raise InputError(f"loss.mse is {self.mse}: it is a share, from 0 to 1.")
+        if not 0 <= self.earlier <= 1:
+            raise InputError(f"loss.earlier is {self.earlier}: it is a share, from 0 to 1.")
         _at_least(self.jump_weight, 0, "loss.jump_weight")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from dada.sample import Sample
@@ -16,7 +17,8 @@ def loss(prediction: Tensor, sample: Sample, config: LossConfig) -> Tensor:
     """Return scale * ((1 - mse) mean |p - g| + mse mean (p - g)^2) over valid pixels.
 
     Args:
-        prediction: [B, 1, H, W] in the sample's unit.
+        prediction: [B, 1, H, W] in the sample's unit, or that of every round, [R, B, 1, H, W]: then a mean of their
+            losses, in which each round weighs `config.earlier` of the next one.
         sample: with its truth.
         config: the mix; with `relative`, errors are divided by bicubic's: by the geometric mean of that of the image
             and that of the batch.
@@ -24,6 +26,10 @@ def loss(prediction: Tensor, sample: Sample, config: LossConfig) -> Tensor:
     Returns:
         A number that carries gradients to the prediction.
     """
+    if prediction.ndim == 5:
+        weights = config.earlier ** torch.arange(len(prediction) - 1, -1, -1)
+        losses = torch.stack([loss(images, sample, config) for images in prediction])
+        return (weights / weights.sum() * losses).sum()
     assert sample.target is not None
     assert sample.target_mask is not None
     weight = sample.target_mask.to(prediction.dtype)

@@ -43,7 +43,10 @@ def build(config: TrainConfig, unit: DataUnit | None = None) -> nn.Module:
 
 
 def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) -> Tensor:
-    """Return the network's images, [B, 1, H, W], with gradients by the configured scheme where it is DADA."""
+    """Return the network's images, [B, 1, H, W], with gradients by the configured scheme where it is DADA.
+
+    With `config.loss.earlier` they are those of every round, [R, B, 1, H, W].
+    """
     settings: dict[str, Any] = {}
     if config.method == "dada" and config.scheme == "implicit":
         settings = {"solver": "equilibrium"}
@@ -51,6 +54,8 @@ def training_forward(network: nn.Module, sample: Sample, config: TrainConfig) ->
         # as in the released code, pre_steps itself is not drawn
         before = config.pre_steps if config.constant_steps else int(torch.randint(max(config.pre_steps, 1), ()))
         settings = {"solver": "iterate", "n_pre": before, "n_grad": config.grad_steps}
+    if config.method == "dada" and config.loss.earlier:
+        settings["every_round"] = True
     with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
         images: Tensor = network(sample, **settings)
     return images
