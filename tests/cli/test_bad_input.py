@@ -192,7 +192,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "unknown unit": (both("--unit", "feet"), "mm, cm, m, tum, raw"),
     "negative scale": (both("--depth-scale=-5"), "how many stored units"),
     "unit that cannot be converted": (both("--unit", "raw", "--output-unit", "m"), "cannot be converted"),
-    "unknown model": (both("--model", "best"), "default, learned, dynamic and none"),
+    "unknown model": (both("--model", "best"), "default, learned, fast, dynamic and none"),
     "a picture as model": (both("--model", "@rgb.png"), "neither a .safetensors file nor a checkpoint"),
     "steps without the loop": (both("--steps", 9), "has no steps"),
     "no steps": (both("--solver", "iterate", "--steps", 0), "1 or more"),

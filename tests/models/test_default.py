@@ -49,6 +49,16 @@ def test_names():
     assert not network.training
 
 
+def test_fast_is_the_same_network_without_its_last_round(scene):
+    chosen = load_model("fast")
+    assert isinstance(chosen, default.Default)
+    assert (chosen.rounds, load_model("default").rounds) == (2, 3)
+    weights = load_model("learned").state_dict()
+    for name, weight in chosen.network.state_dict().items():
+        assert torch.equal(weight, weights[name][: len(weight)] if weight.dim() else weights[name])
+    assert dada.upsample(averaged(scene.depth, 8), scene.guide, model="fast").report.model == "fast"
+
+
 @pytest.mark.parametrize("factor", [2, 4, 8, 16, 32])
 def test_better_than_what_learned_nothing_on_a_scene_of_its_own_kind(scene, factor):
     source = averaged(scene.depth, factor)

@@ -1,6 +1,7 @@
 """Facts about DADA: what it computes, what its gradients are."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from dada.diffusion.coefficients import coefficients
 from dada.features.standardising import BAND_MEAN, standardise
 from dada.models.config import DadaConfig
 from dada.models.dada import DADA
+from dada.models.files import save
 from dada.models.model import Model
 from dada.sample import Method, Sample, make_sample
 
@@ -168,6 +170,22 @@ def test_later_rounds_compare_the_result_as_one_more_feature_each_with_its_own_w
             seen = torch.cat([made[0], logarithm.exp() * result / sample.deviation()], dim=1)
             for ours, plain in zip(found, coefficients(seen, model.kappa, distance), strict=True):
                 torch.testing.assert_close(ours, plain.float(), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("feedback", ["coefficients", "refinement"])
+def test_the_first_rounds_give_what_the_whole_network_has_after_them(feedback: str, tmp_path: Path) -> None:
+    sample = random_sample(batch=2)
+    network = opinionated(DADA(replace(SMALL, rounds=3, feedback=feedback, edges=True)).eval())
+    with torch.no_grad():
+        every = network(sample, every_round=True)
+        for count in (1, 2, 3):
+            shorter = network.first_rounds(count)
+            save(shorter, tmp_path / "shorter.safetensors")
+            for found in (shorter, DADA.load(tmp_path / "shorter.safetensors")):
+                assert torch.equal(found(sample), every[count - 1])
+    for count in (0, 4):
+        with pytest.raises(InputError, match="Use 1 to 3"):
+            network.first_rounds(count)
 
 
 def test_the_weight_of_the_result_is_learned() -> None:

@@ -53,7 +53,7 @@ CHECKS[4::8] = 255
         (SOURCE, GUIDE, {"solver": "iterate", "tolerance": 1e-3}, "has no tolerance"),
         (SOURCE, GUIDE, {"solver": "iterate", "steps": 0}, "1 or more"),
         (SOURCE, GUIDE, {"tolerance": 0}, "between 0 and 1"),
-        (SOURCE, GUIDE, {"model": "best"}, "default, learned, dynamic and none"),
+        (SOURCE, GUIDE, {"model": "best"}, "default, learned, fast, dynamic and none"),
         (SOURCE, np.moveaxis(GUIDE, -1, 0), {}, "numpy.moveaxis"),
         (SOURCE, torch.from_numpy(GUIDE), {}, r"permute\(2, 0, 1\)"),
         (SOURCE, GUIDE[None], {}, "the guide has shape"),

@@ -11,7 +11,7 @@ from dada.errors import InputError
 from dada.pairs.options import Options, StoredType
 
 FIELD_OF_VIEW = 60.0  # degrees across, of a camera that nobody stated
-MODELS = ("default", "learned", "dynamic", "none")  # that the page offers; others by name, none from a file
+MODELS = ("default", "learned", "fast", "dynamic", "none")  # that the page offers; others by name, none from a file
 FORMATS = ("png", "tiff", "pfm", "exr", "npy", "npz")
 FACTORS = (2, 64)  # of a self-test
 VIEW = "view"  # the folder, within that of a job, of what the page draws

@@ -55,8 +55,8 @@ class Raster:
     fill: Annotated[bool, arg(help_behavior_hint="")] = False
     """Also give values to cells without a measurement; by default they stay nodata."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
-    """Which model: default (learned, or dynamic where that does not fit), learned, dynamic or none (both without
-    weights), a file or folder of weights, or a JSON file of settings."""
+    """Which model: default (learned, or dynamic where that does not fit), learned, fast (two of its three rounds),
+    dynamic or none (both without weights), a file or folder of weights, or a JSON file of settings."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto."""
     tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None

@@ -117,6 +117,25 @@ class DADA(nn.Module):
                 raise InputError("unit was given, but these weights take any unit. Leave it out.")
             self.carry(parse_data_unit(text))
 
+    def first_rounds(self, count: int) -> DADA:
+        """Return a network with these weights that stops after so many rounds.
+
+        Raises:
+            InputError: it has no such number of rounds.
+        """
+        if not 1 <= count <= self.rounds:
+            raise InputError(f"rounds is {count}: model {self.name!r} has {self.rounds}. Use 1 to {self.rounds}.")
+        feedback = self.config.feedback if count > 1 else "coefficients"
+        config = replace(self.config, rounds=count, feedback=feedback)
+        shorter = DADA(replace(config, pretrained=False))
+        shorter.config, shorter.name = config, self.name
+        weights = self.state_dict()
+        for name in ("log_result_weights", "refinement.offsets"):
+            if name in weights:
+                weights[name] = weights[name][: count - 1]
+        shorter.load_state_dict({name: weights[name] for name in shorter.state_dict()})
+        return shorter.to(self.logk).train(self.training)
+
     def forward(
         self,
         sample: Sample,

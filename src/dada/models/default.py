@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "learned.safetensors"
 NETWORK_BYTES = 900  # for a target pixel, at the peak
+FAST_ROUNDS = 2
 
 
 @lru_cache(maxsize=1)
@@ -29,6 +30,14 @@ def learned() -> DADA:
 
     network = DADA.load(WEIGHTS)
     network.name = "learned"
+    return network
+
+
+@lru_cache(maxsize=1)
+def fast() -> DADA:
+    """Return the same network without its last round, for streams and large images; the model card compares both."""
+    network = learned().first_rounds(FAST_ROUNDS)
+    network.name = "fast"
     return network
 
 

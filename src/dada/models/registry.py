@@ -18,7 +18,7 @@ from dada.models.model import Model
 from dada.models.settings import EXAMPLE, read_settings
 from dada.sample import Method
 
-MODELS = ("default", "learned", "dynamic", "none")
+MODELS = ("default", "learned", "fast", "dynamic", "none")
 """Models that come with the package."""
 
 METHODS = ("bicubic", "bicubic-torch", "gf", "sd", "pixt", "lgr-free", "dada-free", "jbu", "fgs", "gf-opencv")
@@ -33,11 +33,11 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
 
     Args:
         name: "default", which is "learned" where that fits and else "dynamic" (see `dada.models.default`); "learned",
-            the network that comes with the package; "dynamic" or "none", which need no weights; a file or folder of
-            weights of DADA; a JSON file of settings of a model without weights; or another method of the bench with
-            its weights, as "msg:FILE", also of another package (see `dada.models.installed`). What a file of weights
-            does not tell follows after a question mark, as in "best_model.pth?unit=middlebury" (see `DADA.accept`) or
-            "lgr:FILE?solver=equilibrium".
+            the network that comes with the package; "fast", the same without its last round; "dynamic" or "none",
+            which need no weights; a file or folder of weights of DADA; a JSON file of settings of a model without
+            weights; or another method of the bench with its weights, as "msg:FILE", also of another package (see
+            `dada.models.installed`). What a file of weights does not tell follows after a question mark, as in
+            "best_model.pth?unit=middlebury" (see `DADA.accept`) or "lgr:FILE?solver=equilibrium".
 
     Raises:
         InputError: there is no such model, or the file is not one; the message says what there is.
@@ -56,6 +56,10 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
             from dada.models.default import learned
 
             return learned()
+        case "fast":
+            from dada.models.default import Default, fast
+
+            return Default(fast(), name="fast")
     if path.suffix == ".json" and not path.is_dir():
         return read_settings(path)
     owner = chosen.partition(":")[0]
@@ -68,9 +72,9 @@ def load_model(name: str | os.PathLike[str] = "default") -> Model | Method:
     if path.suffix or len(path.parts) > 1:
         raise InputError(f"model {chosen}: there is no such file or folder. Check the path to the weights.")
     raise InputError(
-        f"model {chosen!r} is unknown. Use one of: default, learned, dynamic and none (which need no weights), a file "
-        f"or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method ({', '.join(METHODS)}, "
-        f"{', '.join(f'{n}:FILE' for n in NETWORKS)}){_others(foreign)}."
+        f"model {chosen!r} is unknown. Use one of: default, learned, fast, dynamic and none (which need no weights), a "
+        f"file or folder of weights, a JSON file of settings such as {EXAMPLE}, or another method "
+        f"({', '.join(METHODS)}, {', '.join(f'{n}:FILE' for n in NETWORKS)}){_others(foreign)}."
     )
 
 

@@ -38,8 +38,9 @@ class FileOptions:
     ] = None
     """Value that marks pixels without a measurement."""
     model: Annotated[str, arg(metavar="NAME|PATH")] = "default"
-    """Which model: default (learned, or dynamic where that does not fit), learned, dynamic or none (both without
-    weights), a file or folder of weights, a JSON file of settings, or another method with its weights, as msg:FILE.
+    """Which model: default (learned, or dynamic where that does not fit), learned, fast (two of its three rounds),
+    dynamic or none (both without weights), a file or folder of weights, a JSON file of settings, or another method with
+    its weights, as msg:FILE.
     FILE?unit=middlebury (nyuv2, diml, a deviation in mm) states the data set of weights that do not tell theirs."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto (what the model was trained

@@ -44,7 +44,7 @@ def chosen_model(settings: Settings, bands: int, warn: Warn) -> Model:
     if not isinstance(found, Model):
         raise InputError(
             f"model {settings.model} solves for nothing, so that its tiles cannot be made to fit together. Use "
-            "default, learned, dynamic, none, or weights of DADA."
+            "default, learned, fast, dynamic, none, or weights of DADA."
         )
     if data_unit_of(found) is not None:
         raise InputError(
@@ -61,7 +61,7 @@ def chosen_model(settings: Settings, bands: int, warn: Warn) -> Model:
 
 def used_bands(settings: Settings, guide: Info, warn: Warn) -> Info:
     """The guide with the bands that the model looks at."""
-    if settings.model not in ("default", "learned") or len(guide.bands) <= 3:
+    if settings.model not in ("default", "learned", "fast") or len(guide.bands) <= 3:
         return guide
     warn(
         f"the guide has {len(guide.bands)} bands, and the learned model uses the first three (--model dynamic uses all)"

@@ -74,8 +74,8 @@ def upsample(
             masked arrays are masked where they have no value. A guide of four dimensions, (B, H, W, bands) or torch
             (B, bands, H, W), makes a batch: then the source is (B, h, w) or (B, 1, h, w), mask and confidence are
             alike or (h, w) for all, and so are the arrays of the result. Each image is computed as if alone.
-        model: "default", which is "learned" where that fits the guide; "dynamic" or "none", which need no weights; a
-            file of weights; or a model; see `load_model`.
+        model: "default", which is "learned" where that fits the guide; "fast", its first two rounds; "dynamic" or
+            "none", which need no weights; a file of weights; or a model; see `load_model`.
         mask: (h, w) bool, True where the source is valid.
         confidence: (h, w) in 0..1: 1 is exact, 0 is no measurement. Between them, a cell is held with the
             weight c / (1 - c): the diffusion may move its mean, the less the closer c is to 1. At 1/2 a cell
