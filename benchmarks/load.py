@@ -1,7 +1,7 @@
 """Time `dada.upsample` (the learned default, 640 x 480, x8) alone, and beside other busy processes.
 
     python benchmarks/load.py                   # as the library is called
-    python benchmarks/load.py --passive         # threads that wait give their core away, as the command has it
+    python benchmarks/load.py --spins 300000    # threads wait as GNU's OpenMP has it by default
     python benchmarks/load.py --threads 1
 
 Each setting runs in a process of its own; the median of the calls counts.
@@ -37,8 +37,8 @@ print(json.dumps(times))
 
 def median_time(options: argparse.Namespace) -> float:
     environment = dict(os.environ)
-    if options.passive:
-        environment["OMP_WAIT_POLICY"] = "passive"
+    if options.spins:
+        environment["GOMP_SPINCOUNT"] = str(options.spins)
     code = CALLS.format(here=str(Path(__file__).parent), threads=options.threads, calls=options.calls)
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return statistics.median(json.loads(ran.stdout.splitlines()[-1]))
@@ -46,7 +46,7 @@ def median_time(options: argparse.Namespace) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--passive", action="store_true")
+    parser.add_argument("--spins", type=int, default=0, help="turns that a waiting thread spins; 0: as dada sets it")
     parser.add_argument("--threads", type=int, default=0, help="of torch; 0: as it chooses")
     parser.add_argument("--others", type=int, default=3, help="busy processes")
     parser.add_argument("--calls", type=int, default=7)

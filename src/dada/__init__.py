@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dada import forking as _forking  # noqa: F401  registers what happens in a forked process
+from dada.machine import wait_shortly as _wait_shortly
 
 if TYPE_CHECKING:
     from dada.errors import InputError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from dada.rasters import upsample_raster, upsample_xarray
     from dada.streams import Upsampler
     from dada.upsampling import Result, complete, upsample
+
+_wait_shortly()
 
 __version__ = "0.2.0"
 __all__ = [
