@@ -75,20 +75,35 @@ class Level:
     memory: dict[str, Any] = field(default_factory=dict)
 
 
-def cycle(backend: Any, levels: list[Level], r: Any, enlargement: float, active: Any) -> tuple[Any, Any, Any]:
-    """Apply the V-cycle to a residual; return z, its multiplier [N, h, w], and r'z in parts [N, bands]."""
+def cycle(
+    backend: Any, levels: list[Level], r: Any, rest: Any, kappa: Any, enlargement: float, active: Any
+) -> tuple[Any, Any, Any]:
+    """Apply the V-cycle to a residual r.
+
+    Args:
+        backend: with the operators.
+        levels: the finest grid first.
+        r: field.
+        rest: r - g kappa, of which the first smoothing step from zero takes OMEGA.
+        kappa: [N, h, w], or 0.
+        enlargement: of coarse corrections.
+        active: [N] bool.
+
+    Returns:
+        z, its multiplier [N, h, w], and r'z in parts [N, bands].
+    """
     level, coarser = levels[0], levels[1:]
-    z, kappa = backend.smooth_from_zero(level, r, active)
     if not coarser:
-        return z, kappa, None
-    coarse_r = backend.restrict(level, coarser[0], r, z, active)
-    correction, multiplier, _ = cycle(backend, coarser, coarse_r, enlargement, active)
-    backend.prolong(level, coarser[0], z, correction, enlargement, active)
+        return OMEGA * rest, OMEGA * kappa, None
+    coarse_r = backend.restrict(level, coarser[0], r, rest, active)
+    coarse_rest, multiplier = backend.project(coarser[0], coarse_r, active)
+    correction, multiplier, _ = cycle(backend, coarser, coarse_r, coarse_rest, multiplier, enlargement, active)
+    z = backend.prolong(level, coarser[0], rest, correction, enlargement, active)
     if coarser[0].gain is not None:  # a correction of whole cells moves them against their measurements
         multiplier = coarser[0].gain * backend.unscaled(coarser[0], correction)
     elif not coarser[0].constrained:
         multiplier = 0
-    kappa = kappa + enlargement * multiplier
+    kappa = OMEGA * kappa + enlargement * multiplier
     z, last, rz = backend.smooth(level, r, z, kappa, active)
     return z, kappa + last, rz
 

@@ -160,17 +160,17 @@ class System:
         self.lacking = alpha
         sums, squares = backend.step(self.r, self.q, finest, alpha, self.hard_inverse, active)
         rz = squares * (1 + 2 * backend.eps)  # what rounding leaves is not convergence
+        self.z = self.r
         if self.loose:
-            kappa = xp.where(self.hard, 0.0, sums * finest.inverse)
-            rz = xp.maximum(rz - total(kappa * sums), 2 * backend.eps * squares)
+            self.multiplier = xp.where(self.hard, 0.0, sums * finest.inverse)
+            rz = xp.maximum(rz - total(self.multiplier * sums), 2 * backend.eps * squares)
+            self.z = backend.plus_constraint(finest, self.r, -self.multiplier, active, out="rest")
         if self.grids:
-            self.z, multiplier, cycled = cycle(backend, self.levels, self.r, self.enlargement, active)
+            given = self.levels, self.r, self.z, self.multiplier if self.loose else 0.0
+            self.z, multiplier, cycled = cycle(backend, *given, self.enlargement, active)
             self.multiplier = xp.where(self.hard, 0.0, multiplier)
             cycled = cycled.sum(1)
             return xp.where(cycled >= 0.5 * rz, cycled, xp.nan)  # else rounding has upset the cycle
-        self.z = self.r
-        if self.loose:
-            self.z, self.multiplier = backend.plus_constraint(finest, self.r, -kappa, active, out="z"), kappa
         return rz
 
     def half_step(self, rz: Array, beta: Array, active: Array) -> None:

@@ -158,16 +158,20 @@ class TorchBackend:
 
     # ---- the V-cycle
 
-    def smooth_from_zero(self, level: Level, r: Array, active: Array) -> Pair:
-        kappa = OMEGA * block_sum(level.g * r, level.layout) * level.inverse
-        return OMEGA * r - level.g * spread(kappa, level.layout), kappa
+    def project(self, level: Level, r: Array, active: Array) -> Pair:
+        """r - g kappa under the constraint, and kappa."""
+        kappa = block_sum(level.g * r, level.layout) * level.inverse
+        return r - level.g * spread(kappa, level.layout), kappa
 
-    def restrict(self, level: Level, coarse: Level, r: Array, z: Array, active: Array) -> Array:
-        left = (1 - OMEGA) * r + _neighbours(level, z)  # r - g kappa - K z
+    def restrict(self, level: Level, coarse: Level, r: Array, rest: Array, active: Array) -> Array:
+        """What z = OMEGA rest leaves of r, on the coarser grid."""
+        left = (1 - OMEGA) * r + OMEGA * _neighbours(level, rest)  # r - g OMEGA kappa - K z
         return self.unscaled(coarse, block_sum(level.sd * left, level.groups))
 
-    def prolong(self, level: Level, coarse: Level, z: Array, correction: Array, factor: float, active: Array) -> None:
-        z += level.sd * spread(factor * self.unscaled(coarse, correction), level.groups)
+    def prolong(self, level: Level, coarse: Level, rest: Array, z: Array, factor: float, active: Array) -> Array:
+        """OMEGA rest and the coarser grid's z."""
+        correction: Array = level.sd * spread(factor * self.unscaled(coarse, z), level.groups)
+        return OMEGA * rest + correction
 
     def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
         left = r - level.g * spread(kappa, level.layout) - z + _neighbours(level, z)

@@ -230,19 +230,23 @@ class CpuBackend:
 
     # ---- the V-cycle
 
-    def smooth_from_zero(self, level: Level, r: Array, active: Array) -> Pair:
-        z, kappa = self._memory(level, "z"), self._memory(level, "kappa")
-        self._call(smoothing.smooth_from_zero, self._only(level.layout, active), r, level.g, level.inverse, z, kappa)
-        return z, kappa
+    def project(self, level: Level, r: Array, active: Array) -> Pair:
+        """r - g kappa under the constraint, and kappa."""
+        rest, kappa = self._memory(level, "rest"), self._memory(level, "kappa")
+        self._call(smoothing.project, self._only(level.layout, active), r, level.g, level.inverse, rest, kappa)
+        return rest, kappa
 
-    def restrict(self, level: Level, coarse: Level, r: Array, z: Array, active: Array) -> Array:
+    def restrict(self, level: Level, coarse: Level, r: Array, rest: Array, active: Array) -> Array:
+        """What z = OMEGA rest leaves of r, on the coarser grid."""
         out, groups = self._memory(coarse, "r"), self._only(level.groups, active)
-        self._call(smoothing.restrict, groups, r, z, level.wv, level.wh, level.sd, coarse.sd, out)
+        self._call(smoothing.restrict, groups, r, rest, level.wv, level.wh, level.sd, coarse.sd, out)
         return out
 
-    def prolong(self, level: Level, coarse: Level, z: Array, correction: Array, factor: float, active: Array) -> None:
-        groups = self._only(level.groups, active)
-        self._call(smoothing.prolong, groups, z, level.sd, correction, coarse.sd, factor)
+    def prolong(self, level: Level, coarse: Level, rest: Array, z: Array, factor: float, active: Array) -> Array:
+        """OMEGA rest and the coarser grid's z."""
+        out, groups = self._memory(level, "z"), self._only(level.groups, active)
+        self._call(smoothing.prolong, groups, rest, level.sd, z, coarse.sd, factor, out)
+        return out
 
     def smooth(self, level: Level, r: Array, z: Array, kappa: Array, active: Array) -> tuple[Array, Array, Array]:
         out, last = self._memory(level, "out"), self._memory(level, "last")

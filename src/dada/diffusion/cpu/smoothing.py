@@ -14,14 +14,13 @@ from .rows import expand, neighbours, reduce
 
 
 @kernel
-def smooth_from_zero(layout, r, g, inverse, z, kappa):
-    """z = OMEGA (r - g kappa), with kappa = (block sums of g r) inverse; kappa receives OMEGA times that."""
+def project(layout, r, g, inverse, rest, kappa):
+    """rest = r - g kappa, with kappa = (block sums of g r) inverse."""
     rows, cols, tasks = layout
     W = r.shape[2]
     for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, r.dtype)
-        damping = r.dtype.type(OMEGA)
         for block in range(first, last):
             line[:] = 0
             for i in range(rows[block], rows[block + 1]):
@@ -30,31 +29,31 @@ def smooth_from_zero(layout, r, g, inverse, z, kappa):
             cells = kappa[n, block]
             reduce(line, cols, cells)
             for cell in range(cells.shape[0]):
-                cells[cell] *= OMEGA * inverse[n, block, cell]
+                cells[cell] *= inverse[n, block, cell]
             expand(cells, cols, line)
             for i in range(rows[block], rows[block + 1]):
                 for j in range(W):
-                    z[n, i, j] = damping * r[n, i, j] - g[n, i, j] * line[j]
+                    rest[n, i, j] = r[n, i, j] - g[n, i, j] * line[j]
 
 
 @kernel
-def restrict(layout, r, z, wv, wh, sd, sd_c, r_c):
-    """What `smooth_from_zero` leaves of the residual, summed over groups of pixels for the coarser grid.
+def restrict(layout, r, rest, wv, wh, sd, sd_c, r_c):
+    """What z = OMEGA rest leaves of the residual, summed over groups of pixels for the coarser grid.
 
-    r - g kappa - K z is (1 - OMEGA) r + (sum of w z over the neighbours). The layout is that of the groups.
+    r - OMEGA g kappa - K z is (1 - OMEGA) r + (sum of w z over the neighbours). The layout is that of the groups.
     """
     prow, pcol, tasks = layout
     W = r.shape[2]
     for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
-        rest = r.dtype.type(1 - OMEGA)
+        share, damping = r.dtype.type(1 - OMEGA), r.dtype.type(OMEGA)
         line, flow = np.empty(W, r.dtype), np.empty(W, r.dtype)
         for group in range(first, last):
             line[:] = 0
             for i in range(prow[group], prow[group + 1]):
-                neighbours(z[n], wv[n], wh[n], i, flow)
+                neighbours(rest[n], wv[n], wh[n], i, flow)
                 for j in range(W):
-                    line[j] += sd[n, i, j] * (rest * r[n, i, j] + flow[j])
+                    line[j] += sd[n, i, j] * (share * r[n, i, j] + damping * flow[j])
             coarse = r_c[n, group]
             reduce(line, pcol, coarse)
             for J in range(coarse.shape[0]):
@@ -62,14 +61,15 @@ def restrict(layout, r, z, wv, wh, sd, sd_c, r_c):
 
 
 @kernel
-def prolong(layout, z, sd, z_c, sd_c, enlargement):
-    """z += sd (enlargement z_c / sd_c), copied from each coarse pixel to its group."""
+def prolong(layout, rest, sd, z_c, sd_c, enlargement, z):
+    """z = OMEGA rest + sd (enlargement z_c / sd_c), the latter copied from each coarse pixel to its group."""
     prow, pcol, tasks = layout
     W = z.shape[2]
     for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
         line = np.empty(W, z.dtype)
         coarse = np.empty(pcol.shape[0] - 1)
+        damping = z.dtype.type(OMEGA)
         for group in range(first, last):
             for J in range(coarse.shape[0]):
                 known = sd_c[n, group, J] > 0
@@ -77,7 +77,7 @@ def prolong(layout, z, sd, z_c, sd_c, enlargement):
             expand(coarse, pcol, line)
             for i in range(prow[group], prow[group + 1]):
                 for j in range(W):
-                    z[n, i, j] += sd[n, i, j] * line[j]
+                    z[n, i, j] = damping * rest[n, i, j] + sd[n, i, j] * line[j]
 
 
 @kernel
