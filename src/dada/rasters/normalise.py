@@ -11,7 +11,7 @@ import torch
 
 from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
-from dada.models.default import ThreeBands, suited_to
+from dada.models.default import ThreeBands, learned, suited_to
 from dada.models.learning_free import Dynamic
 from dada.models.model import Model, data_unit_of
 from dada.models.registry import load_model
@@ -62,6 +62,8 @@ def chosen_model(settings: Settings, bands: int, warn: Warn) -> Model:
 def used_bands(settings: Settings, guide: Info, warn: Warn) -> Info:
     """The guide with the bands that the model looks at."""
     if settings.model not in ("default", "learned", "fast") or len(guide.bands) <= 3:
+        return guide
+    if len(guide.bands) in learned().takes:
         return guide
     warn(
         f"the guide has {len(guide.bands)} bands, and the learned model uses the first three (--model dynamic uses all)"
