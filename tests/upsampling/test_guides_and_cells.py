@@ -219,14 +219,16 @@ def test_confidence_means_the_same_whatever_the_scale_of_a_models_coefficients(s
         assert 0.5 < moved < 0.98  # most of the way back to its neighbours, but not all of it
 
 
-def test_auto_is_what_the_network_was_trained_with_as_long_as_positive_values_stay_positive(scene, source):
+def test_auto_is_what_the_network_was_trained_with_and_positive_values_stay_positive(scene, source):
     result = dada.upsample(source, scene.guide)
     assert (result.report.model, result.report.adjust) == ("learned", "shift")
     pit = np.ones((24, 32), np.float32)
-    pit[8:16, 8:16] = 0.02  # beside so large a jump a sum goes below zero, a product does not
+    pit[8:16, 8:16] = 0.02  # beside so large a jump a sum goes below zero, where the bounds end
     result = dada.upsample(pit, scene.guide)
-    assert result.values.min() > 0
-    assert result.report.adjust == "ratio"
+    assert result.values.min() > 0.09 * pit.min()
+    assert result.report.adjust == "shift"
+    assert result.report.bounded_pixels > 0
+    np.testing.assert_allclose(averaged(result.values, 24, 32), pit, atol=1e-5)
 
 
 def cliff(scene) -> tuple[np.ndarray, np.ndarray]:

@@ -53,18 +53,13 @@ def auto_adjust(low: float, high: float, trained: TrainedAdjust) -> Adjust:
     return "ratio" if low > 0 and high <= RATIO_SPAN * low and trained != "shift" else "shift"
 
 
-def reconsidered(chosen: Adjust, low: float, high: float, least: float, most: float, converged: bool) -> Adjust:
+def reconsidered(chosen: Adjust, high: float, most: float, converged: bool) -> Adjust:
     """What "auto" comes down to once a first result is there.
 
     Args:
-        chosen: what the first result was adjusted by.
-        low: least value of the source.
-        high: its largest value.
-        least: least value of the result.
-        most: its largest value. A pixel that hardly any coefficient ties to its neighbours may run away under ratio.
+        chosen: what the first result was adjusted by. `shift` stays: it always comes to its end.
+        high: largest value of the source.
+        most: that of the result. A pixel that hardly any coefficient ties to its neighbours may run away under ratio.
         converged: whether its equilibrium was reached.
     """
-    if chosen == "ratio":
-        return "ratio" if converged and most <= RUNAWAY * high else "shift"  # convex: it always comes to its end
-    # what was positive everywhere shall stay so
-    return "shift" if least > 0 or auto_adjust(low, high, "auto") == "shift" else "ratio"
+    return "ratio" if chosen == "ratio" and converged and most <= RUNAWAY * high else "shift"

@@ -68,7 +68,8 @@ def solve(problem: Problem, model: Model, solver: Solver, wanted: Choice = "auto
     with torch.no_grad():
         found = _by_adjust(problem, model, solver, dict(enumerate(first)))
         if wanted == "auto":
-            changed = {i: other for i, one in found.items() if (other := _other(one, ranges[i], solver)) != one.adjust}
+            others = {i: _other(one, ranges[i][1], solver) for i, one in found.items()}
+            changed = {i: other for i, other in others.items() if other != found[i].adjust}
             found |= _by_adjust(problem, model, solver, changed)
             found = {i: within_bounds(one, problem[[i]], ranges[i], solver.tolerance) for i, one in found.items()}
     return [found[i] for i in range(len(problem))]
@@ -180,11 +181,10 @@ def _solved(found: Rounds, adjust: Adjust) -> list[Solved]:
     ]
 
 
-def _other(found: Solved, ends: tuple[float, float], solver: Solver) -> Adjust:
+def _other(found: Solved, high: float, solver: Solver) -> Adjust:
     """What "auto" comes down to, now that a result is there."""
     assert found.adjust is not None
-    least, most = (float(end) for end in found.values.aminmax())
-    return reconsidered(found.adjust, *ends, least, most, found.converged or solver.name == "iterate")
+    return reconsidered(found.adjust, high, float(found.values.max()), found.converged or solver.name == "iterate")
 
 
 def within_bounds(found: Solved, problem: Problem, ends: tuple[float, float], tolerance: float) -> Solved:
