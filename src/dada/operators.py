@@ -12,6 +12,12 @@ from torch import Tensor
 Results = tuple[Tensor, ...]
 
 
+def recorded() -> bool:
+    """Whether somebody records the operations, for other values and sizes than those at hand."""
+    traced: bool = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return traced
+
+
 def operator(
     schema: str,
     run: Callable[..., Results],

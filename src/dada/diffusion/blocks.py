@@ -36,6 +36,15 @@ class Blocks:
         """Number of pixels in each block, [h, w]."""
         return np.diff(self.rows)[:, None] * np.diff(self.cols)[None, :]
 
+    def areas(self, like: Tensor) -> Tensor:
+        """The same as numbers of the type of a tensor, beside it."""
+        return torch.from_numpy(self.area).to(like)
+
+    def owners(self, device: torch.device) -> tuple[Tensor, ...]:
+        """The row of cells that each row of pixels belongs to, and the same of columns."""
+        starts = self.rows, self.cols
+        return tuple(torch.from_numpy(np.repeat(np.arange(len(s) - 1), np.diff(s))).to(device) for s in starts)
+
 
 @lru_cache(maxsize=64)
 def partition(source_size: tuple[int, int], target_size: tuple[int, int]) -> Blocks:
@@ -71,14 +80,14 @@ def block_sum(target: Tensor, blocks: Blocks) -> Tensor:
     if blocks.uniform:
         sh, sw = blocks.uniform
         return target.reshape(*target.shape[:-2], h, sh, w, sw).sum(dim=(-3, -1))
-    rows, cols = owners(blocks, target.device)
+    rows, cols = blocks.owners(target.device)
     by_row = target.new_zeros(*target.shape[:-2], h, target.shape[-1]).index_add(-2, rows, target)
     return target.new_zeros(*target.shape[:-2], h, w).index_add(-1, cols, by_row)
 
 
 def block_mean(target: Tensor, blocks: Blocks) -> Tensor:
     """Average [..., H, W] over each block, giving [..., h, w]."""
-    return block_sum(target, blocks) / torch.from_numpy(blocks.area).to(target)
+    return block_sum(target, blocks) / blocks.areas(target)
 
 
 def spread(cells: Tensor, blocks: Blocks) -> Tensor:
@@ -88,7 +97,7 @@ def spread(cells: Tensor, blocks: Blocks) -> Tensor:
         h, w = blocks.source_size
         expanded = cells[..., :, None, :, None].expand(*cells.shape[:-2], h, sh, w, sw)
         return expanded.reshape(*cells.shape[:-2], *blocks.target_size)
-    rows, cols = owners(blocks, cells.device)
+    rows, cols = blocks.owners(cells.device)
     return cells.index_select(-2, rows).index_select(-1, cols)
 
 
@@ -108,9 +117,3 @@ def down(target: Tensor, source_size: tuple[int, int], coverage: Tensor | None =
 def up(source: Tensor, target_size: tuple[int, int]) -> Tensor:
     """Copy each source cell to the target pixels of its block: nearest-neighbour upsampling (`up`, Eq. 3)."""
     return spread(source, partition(tuple(source.shape[-2:]), tuple(target_size)))
-
-
-def owners(blocks: Blocks, device: torch.device) -> tuple[Tensor, ...]:
-    """The row of cells that each row of pixels belongs to, and the same of columns."""
-    starts = blocks.rows, blocks.cols
-    return tuple(torch.from_numpy(np.repeat(np.arange(len(s) - 1), np.diff(s))).to(device) for s in starts)

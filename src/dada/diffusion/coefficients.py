@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from dada.operators import recorded
+
 Distance = Literal["euclidean", "mean_absolute"]
 BAND = 1 << 19  # numbers that are looked at together
 Pair = tuple[Tensor, Tensor]
@@ -48,7 +50,7 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
         raise ValueError(f"features must be [B, C, H, W], got shape {tuple(features.shape)}")
     if distance not in ("euclidean", "mean_absolute"):
         raise ValueError(f'distance must be "euclidean" or "mean_absolute", got {distance!r}')
-    if not torch.compiler.is_compiling() and not _positive(kappa):
+    if not recorded() and not _positive(kappa):
         raise ValueError(f"kappa must be positive, got {kappa}")
     features = at_least_float32(features)
     scale = 1 / (kappa if isinstance(kappa, Tensor) else torch.tensor(kappa, dtype=features.dtype))
@@ -56,7 +58,7 @@ def coefficients(features: Tensor, kappa: float | Tensor, distance: Distance = "
         if scale.shape != (features.shape[0], 1, 1):
             raise ValueError(f"kappa must have one element or be [B, 1, 1], got shape {tuple(scale.shape)}")
         scale = scale[:, None]  # beside the channels
-    followed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    followed = recorded() or torch._C._are_functorch_transforms_active()
     if followed or (torch.is_grad_enabled() and distance != "euclidean"):
         squared = _squared_distances(features, scale, distance)
     elif torch.is_grad_enabled():

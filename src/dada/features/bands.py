@@ -23,7 +23,10 @@ def bands(height: int, numbers: int) -> Iterator[tuple[int, int]]:
         height: of the image.
         numbers: that a row needs on the way.
     """
-    rows = max(NUMBERS // numbers // 2 * 2, LEAST) if gradient_free() else height
+    if not gradient_free():
+        yield 0, height
+        return
+    rows = max(NUMBERS // numbers // 2 * 2, LEAST)
     for start in range(0, height, rows):
         yield start, min(start + rows, height)
 

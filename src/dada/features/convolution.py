@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, hardtanh_
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from dada.operators import recorded
+
 After = Literal["none", "relu", "relu6"]
 _ALONE: dict[After, tuple[str, list[float]]] = {
     "none": ("none", []),
@@ -93,8 +95,7 @@ def convolve_by(
 
 def gradient_free() -> bool:
     """Whether plain results are all that is asked for: no gradient, and nobody records the operations."""
-    traced: bool = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    return not (torch.is_grad_enabled() or traced or _get_current_dispatch_mode() is not None)
+    return not (torch.is_grad_enabled() or recorded() or _get_current_dispatch_mode() is not None)
 
 
 def _fusible(x: Tensor, weight: Tensor) -> bool:

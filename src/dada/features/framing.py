@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d, interpolate, pad
+from torch.nn.functional import avg_pool2d, interpolate
 
 from dada.features.convolution import gradient_free
 from dada.features.light import LightUNet
 from dada.features.lite0 import Lite0UNet
+from dada.features.padding import padded
 
 
 class Framed(nn.Module):
@@ -31,7 +32,7 @@ class Framed(nn.Module):
         if self.upsample:
             image = interpolate(image, scale_factor=2.0, mode="bicubic", align_corners=False)
         height, width = image.shape[-2:]
-        features: Tensor = self.net(self._padded(image))[..., :height, :width]
+        features: Tensor = self.net(padded(image, self.stride))[..., :height, :width]
         return avg_pool2d(features, 2) if self.upsample else features
 
     def in_bands(self, image: Tensor) -> Iterator[tuple[int, Tensor]]:
@@ -45,11 +46,7 @@ class Framed(nn.Module):
             yield 0, self(image)
             return
         height, width = image.shape[-2:]
-        image = self._padded(image)
+        image = padded(image, self.stride)
         x, head = self.net.coarse(image), self.net.head
         for start, stop in head.bands(height, width):
             yield start, head.rows(x, image, start, min(stop + 1, height))[..., :width]
-
-    def _padded(self, image: Tensor) -> Tensor:
-        below, right = (-size % self.stride for size in image.shape[-2:])
-        return pad(image, (0, right, 0, below), mode="replicate") if below or right else image

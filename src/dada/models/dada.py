@@ -19,7 +19,7 @@ from dada.errors import InputError
 from dada.features import build
 from dada.features.standardising import standardise
 from dada.models.config import DadaConfig, Solver
-from dada.models.learned_guidance import LearnedGuidance
+from dada.models.learned_guidance import Known, LearnedGuidance
 from dada.models.model import LIFT, Round, TrainedAdjust
 from dada.models.refinement import RefinementNetwork
 from dada.sample import DataUnit, Sample
@@ -157,7 +157,7 @@ class DADA(nn.Module):
         solver = solver or self.config.solver
         steps = n_grad + (max(self.config.steps - n_grad, 0) if n_pre is None else n_pre)
         unit = self._unit(sample)
-        guidance, result, before = LearnedGuidance(self, sample, unit), sample.initial, None
+        guidance, result, before = LearnedGuidance(self, Known.of(self, sample, unit)), sample.initial, None
         results = []
         for number in range(self.rounds):
             c = guidance.coefficients(before)
@@ -176,7 +176,7 @@ class DADA(nn.Module):
         Raises:
             InputError: the guide has another number of bands than the network.
         """
-        return LearnedGuidance(self, sample, self._unit(sample))
+        return LearnedGuidance(self, Known.of(self, sample, self._unit(sample)))
 
     def coefficients(self, sample: Sample) -> Coefficients:
         """Return those of the first round, of the H x W target grid; see `prepare`."""

@@ -10,13 +10,14 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d, interpolate, pad, pixel_shuffle, pixel_unshuffle
+from torch.nn.functional import avg_pool2d, interpolate, pixel_shuffle, pixel_unshuffle
 
 from dada.diffusion import Blocks, Coefficients, partition
 from dada.diffusion.blocks import block_mean, block_sum, spread
 from dada.diffusion.coefficients import laplacian
 from dada.features.convolution import convolve, convolve_by, gradient_free
 from dada.features.light import Decoder, Residual, keep_variance
+from dada.features.padding import padded
 from dada.models.config import RefinementName
 
 WIDTH = 32  # channels inside
@@ -69,7 +70,7 @@ class RefinementNetwork(nn.Module):
         """
         # the same as self.known on stacks of 2 x 2 scaled pixels, without making them
         weight = self.known.weight.reshape(WIDTH, -1, 2, 2) * scale[:, None, None]
-        even = _even(features).contiguous(memory_format=torch.channels_last)
+        even = padded(features, 2).contiguous(memory_format=torch.channels_last)
         return convolve(even, weight, self.known.bias, stride=2)
 
     def forward(self, prepared: Tensor, result: Tensor, initial: Tensor, pull: Tensor, number: int = 0) -> Tensor:
@@ -107,9 +108,7 @@ class Context(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         height, width = x.shape[-2:]
-        step = 1 << len(self.refine)
-        if height % step or width % step:
-            x = pad(x, (0, -width % step, 0, -height % step), mode="replicate")
+        x = padded(x, 1 << len(self.refine))
         levels = []
         for halve, refine in zip(self.halve, self.refine, strict=True):
             x = refine(convolve_by(halve, x, "relu"))
@@ -149,12 +148,6 @@ def _logarithmic(x: Tensor) -> Tensor:
     return size.add_(square.div_(square.add(1).sqrt_().add_(1))).log1p_().copysign_(x)
 
 
-def _even(image: Tensor) -> Tensor:
-    """The image with odd sides made even by repeating the last row and column."""
-    height, width = image.shape[-2:]
-    return pad(image, (0, width % 2, 0, height % 2), mode="replicate") if height % 2 or width % 2 else image
-
-
 def _stack(image: Tensor) -> Tensor:
     """2 x 2 pixels as channels."""
-    return pixel_unshuffle(_even(image), 2).contiguous(memory_format=torch.channels_last)
+    return pixel_unshuffle(padded(image, 2), 2).contiguous(memory_format=torch.channels_last)

@@ -31,7 +31,7 @@ def bicubic(
         weight: [B, 1, h, w], how firmly each valid cell is held; exactly where not given.
         sampling: says where the cells lie.
     """
-    return within(_convolved(fill(source, mask, weight), size, sampling), source, mask)
+    return within(convolved(fill(source, mask, weight), size, sampling), source, mask)
 
 
 def initialise(
@@ -48,11 +48,11 @@ def initialise(
         return torch.from_numpy(np.stack(fine)[:, None]).to(source)
     if interpolation != "torch":
         raise ValueError(f"interpolation {interpolation!r} is unknown: use clough-tocher or torch")
-    return _convolved(fill(source, mask), size, sampling)
+    return convolved(fill(source, mask), size, sampling)
 
 
-def _convolved(source: Tensor, size: tuple[int, int], sampling: Sampling) -> Tensor:
-    """Cubic convolution of [B, 1, h, w] to [B, 1, H, W]."""
+def convolved(source: Tensor, size: tuple[int, int], sampling: Sampling = MEAN) -> Tensor:
+    """Cubic convolution of [B, 1, h, w] without holes to [B, 1, H, W]."""
     if sampling.kind != "point":
         return interpolate(source, size=size, mode="bicubic", align_corners=False)
     cells = source.shape[-2], source.shape[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dada.diffusion.blocks import Blocks, owners, partition, spread
+from dada.diffusion.blocks import Blocks, partition, spread
 
 ROUNDS = 64  # of finding what stays above the floor; a handful is usual
 
@@ -41,7 +41,7 @@ def not_below(values: Tensor, means: Tensor, floor: float = 0.0, blocks: Blocks 
         return values
     cells, size = (means.shape[0], means.shape[1]), (values.shape[0], values.shape[1])
     blocks = blocks or partition(cells, size)
-    row, col = owners(blocks, values.device)
+    row, col = blocks.owners(values.device)
     touched = torch.zeros(cells, dtype=torch.bool, device=values.device)
     i, j = below.nonzero(as_tuple=True)
     touched[row[i], col[j]] = True
