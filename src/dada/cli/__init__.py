@@ -78,6 +78,7 @@ def commands() -> dict[str, type]:
     from dada.cli.complete import Complete
     from dada.cli.demo import Demo
     from dada.cli.evaluate import Evaluate
+    from dada.cli.export import Export
     from dada.cli.raster import Raster
     from dada.cli.reproduce import Reproduce
     from dada.cli.train import Train
@@ -95,6 +96,7 @@ def commands() -> dict[str, type]:
         "app": App,
         "train": Train,
         "evaluate": Evaluate,
+        "export": Export,
         "benchmark": Benchmark,
         "reproduce": Reproduce,
     }
