@@ -91,7 +91,7 @@ class Sample:
         """Mean of the interpolated source, [B, 1, 1, 1]."""
         if self.whole:
             return self.initial.new_full((len(self), 1, 1, 1), self.whole.mean_initial)
-        return self.initial.mean(dim=(-2, -1), keepdim=True)
+        return self.initial.double().mean(dim=(-2, -1), keepdim=True).to(self.initial)  # the same wherever it runs
 
     def deviation(self) -> Tensor:
         """Standard deviation of the valid source cells, [B, 1, 1, 1]; 0 where they are constant."""
