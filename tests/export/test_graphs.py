@@ -89,6 +89,19 @@ def test_coefficients_of_every_round_are_those_of_torch(name, size):
         before = Round(number, Coefficients(*c), result)
 
 
+@torch.no_grad()
+def test_values_far_from_zero_lose_no_digits_beyond_their_own():
+    """The mean that is taken off is found in float64: a sum of so many pixels in float32 would lose three digits."""
+    network, size = model("one band"), (200, 320)
+    initial = 1000 + torch.rand(1, 1, *size)
+    source, mask = 1000 + torch.rand(1, 1, 25, 40), torch.ones(1, 1, 25, 40, dtype=torch.bool)
+    given = {"guide": torch.rand(1, 1, *size), "source": source, "mask": mask, "initial": initial}
+    found = run(sessions("one band")["first.onnx"], given)
+    c = network.prepare(Sample(*given.values())).coefficients()
+    near(found["vertical"], c.vertical)
+    near(found["horizontal"], c.horizontal)
+
+
 class Features(nn.Module):
     """What Eq. 2 compares, alone."""
 
