@@ -5,7 +5,8 @@
     python benchmarks/rasters.py --scene ... --parts accuracy
 
 Parts:
-  accuracy   the scene in 3 x 3 tiles against `dada.upsample` of the whole; protocol P1, depth averaged over blocks
+  accuracy   the scene in 3 x 3 tiles against `dada.upsample` of the whole; protocol P1, depth averaged over blocks, or
+             sampled or resized (--sampling)
   speed      the scene repeated to size x size pixels, with changes; one worker, two workers, and 2048 x 2048 in memory
   kills      workers killed at random, and the command killed at random (also before its first tile and after its last
              one): are the bytes those of an undisturbed run?
@@ -33,6 +34,7 @@ from rasterio.windows import Window
 import dada
 from dada.io import read_image
 from dada.rasters import Settings, upsample_raster
+from dada.sample import Sampling
 
 PLACE = from_origin(500_000, 4_600_000, 0.5, 0.5)
 NODATA = -9999.0
@@ -44,6 +46,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=["accuracy", "speed", "kills"])
     parser.add_argument("--models", nargs="+", default=["none", "dynamic", "learned"])
     parser.add_argument("--factors", nargs="+", type=int, default=[4, 8, 32])
+    parser.add_argument("--sampling", nargs="+", default=["mean"], help="of accuracy")
     parser.add_argument("--size", type=int, default=20_000, help="pixels a side, of speed and kills")
     parser.add_argument("--factor", type=int, default=8, help="of speed and kills")
     parser.add_argument("--kills", type=int, default=10)
@@ -95,16 +98,20 @@ def accuracy(folder: Path, depth: np.ndarray, colour: np.ndarray, options: argpa
     height, width = depth.shape
     print(f"3 x 3 tiles of {width} x {height} against the solve in memory, tolerance 2e-4; differences over the range")
     print("finer: a solve in memory with tolerance 1e-6; jumps: across seams over beside them")
-    print("               | tiles to memory | tiles to finer  | memory to finer | jumps")
-    print("model    holes | mean    largest | mean    largest | mean    largest | tiles memory ratio | sweeps")
-    for model in options.models:
-        for factor in options.factors:
-            for holes in (False, True):
-                compare(folder, depth, colour, model, factor, holes)
+    print("misfit: of the written file to the source")
+    print("                       | tiles to memory | tiles to finer  | memory to finer | jumps")
+    print("sampling model   holes | mean    largest | mean    largest | mean    largest | tiles memory ratio | misfit")
+    for sampling in options.sampling:
+        for model in options.models:
+            for factor in options.factors:
+                for holes in (False, True):
+                    compare(folder, depth, colour, (sampling, model, factor, holes))
 
 
-def compare(folder: Path, depth: np.ndarray, colour: np.ndarray, model: str, factor: int, holes: bool) -> None:
-    source = average(depth, factor).astype(np.float32)
+def compare(folder: Path, depth: np.ndarray, colour: np.ndarray, case: tuple[str, str, int, bool]) -> None:
+    sampling, model, factor, holes = case
+    cells = depth.shape[0] // factor, depth.shape[1] // factor
+    source = Sampling.of(sampling).down(torch.from_numpy(depth), cells).numpy().astype(np.float32)
     if holes:
         h, w = source.shape
         source[int(0.28 * h) : int(0.4 * h), int(0.2 * w) : int(0.75 * w)] = NODATA
@@ -112,10 +119,11 @@ def compare(folder: Path, depth: np.ndarray, colour: np.ndarray, model: str, fac
     valid = source != NODATA
     pair = write(folder / "s.tif", source, PLACE * Affine.scale(factor), NODATA), folder / "g.tif"
     write(pair[1], np.moveaxis(colour, -1, 0), PLACE)
-    report = upsample_raster(*pair, folder / "o.tif", settings=Settings(model=model, tile=400), workers=1)
+    settings = Settings(model=model, tile=400, sampling=sampling)
+    report = upsample_raster(*pair, folder / "o.tif", settings=settings, workers=1)
     with rasterio.open(folder / "o.tif") as file:
         out = file.read(1, masked=True).astype(np.float64).filled(np.nan)
-    kwargs = {"model": model, "invalid": NODATA}
+    kwargs = {"model": model, "invalid": NODATA, "sampling": sampling}
     whole = dada.upsample(source, colour, **kwargs)
     assert whole.report.adjust == report.adjust
     memory = whole.values
@@ -125,8 +133,8 @@ def compare(folder: Path, depth: np.ndarray, colour: np.ndarray, model: str, fac
     columns = " | ".join(f"{mean:.1e} {most:.1e}" for mean, most in apart)
     jumps = seam_ratio(out, report.tiles, factor), seam_ratio(memory, report.tiles, factor)
     print(
-        f"{model:7} x{factor:<2} {'yes' if holes else 'no':3} | {columns} | "
-        f"{jumps[0]:.3f} {jumps[1]:.3f} {jumps[0] / jumps[1]:.3f} | {report.sweeps}",
+        f"{sampling:7} {model:7} x{factor:<2} {'yes' if holes else 'no':3} | {columns} | "
+        f"{jumps[0]:.3f} {jumps[1]:.3f} {jumps[0] / jumps[1]:.3f} | {report.measured.consistency_max / span:.1e}",
         flush=True,
     )
 

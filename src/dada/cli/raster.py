@@ -59,6 +59,8 @@ class Raster:
     dynamic or none (both without weights), a file or folder of weights, or a JSON file of settings."""
     adjust: Literal["auto", "ratio", "shift"] = "auto"
     """How cells are held to their measurement: ratio (positive values), shift (any), auto."""
+    sampling: Annotated[str, arg(metavar="mean|point|point:ROWS,COLUMNS|bicubic")] = "mean"
+    """How the source was made: its cells are means, single pixels (point: at the centre), or resized bicubically."""
     tolerance: Annotated[float | None, arg(metavar="NUMBER", help_behavior_hint="(default: 2e-4)")] = None
     """Of the equilibrium, for tiles and seams."""
     workers: Annotated[int | None, arg(aliases=["-j"], metavar="NUMBER", help_behavior_hint="(default: all cores)")] = (
@@ -87,6 +89,7 @@ class Raster:
             model=self.model,
             adjust=self.adjust,
             tolerance=Solver.of("equilibrium", self.tolerance, None).tolerance,
+            sampling=self.sampling,
             band=self.band,
             invalid=self.invalid,
             dtype=self.dtype,
@@ -165,8 +168,8 @@ def summary(source: str, output: Path, report: RasterReport) -> list[str]:
     lines = [f"{Path(source).name} {w} x {h} -> {output} {W} x {H} ({factor})"]
     measured = report.measured
     lines.append(
-        f"read again and averaged, it differs from the source by at most {measured.consistency_max:.2g} stored units "
-        f"(mean {measured.consistency_mean:.2g}) over {measured.cells} cells"
+        f"read again: {report.promise}, it differs from the source by at most {measured.consistency_max:.2g} stored "
+        f"units (mean {measured.consistency_mean:.2g}) over {measured.cells} cells"
     )
     tiles = f"{report.tiles[0] * report.tiles[1]} tiles"
     if measured.seam_ratio is not None:

@@ -31,6 +31,8 @@ class Solution:
         converged: [B, K] bool, whether the tolerance was reached.
         tolerance: of the solver; None: the loop's steps were done.
         told: why it stopped, in words, for each image; None: as the numbers tell.
+        smooth: [B, K, H, W], of a solution for points: the part of it that is a solution for means; see
+            `dada.sample.sampling.smoothed`.
     """
 
     values: Tensor
@@ -41,6 +43,7 @@ class Solution:
     misfit_mean: Tensor
     tolerance: float | None = None
     told: list[str] | None = None
+    smooth: Tensor | None = None
 
     @classmethod
     def of(cls, shape: tuple[int, ...], values: Tensor, *numbers: Tensor, tolerance: float | None = None) -> Solution:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dada.rasters.files import Info
 from dada.rasters.grids import Match, match
 from dada.rasters.output import write_virtual
 from dada.rasters.plan import Plan, Settings
+from dada.sample import Sampling
 
 CHUNK = 2048  # pixels a side of the chunks of a result
 
@@ -24,6 +26,7 @@ def upsample_xarray(
     guide: Any,
     *,
     settings: Settings | None = None,
+    sampling: str | Sampling | None = None,
     workers: int = 1,
     memory: float | None = None,
     work: str | None = None,
@@ -39,6 +42,7 @@ def upsample_xarray(
             transform, and a projection where there is one. NaN and its nodata value are invalid.
         guide: DataArray (y, x) or (band, y, x), finer.
         settings: as in `upsample_raster`; `band` does not matter here.
+        sampling: how the source was made, as in `dada.upsample` but not "auto"; None: as the settings say.
         workers: processes, as in `upsample_raster`.
         memory: bytes, as in `upsample_raster`.
         work: a folder that all dask workers see, where results are computed on a cluster; a temporary one by default.
@@ -52,6 +56,8 @@ def upsample_xarray(
     import rioxarray  # noqa: F401
 
     settings = settings or Settings()
+    if sampling is not None:
+        settings = replace(settings, sampling=str(sampling))
     coarse, fine = _with_bands(source, "source"), _with_bands(guide, "guide")
     found = match(_info(coarse, "source"), _info(fine, "guide"))
     folder = Folder(Path(tempfile.mkdtemp(prefix="dada-", dir=work)))

@@ -45,8 +45,17 @@ class Axis:
         """Whether every cell is the same whole number of pixels."""
         return len(set(np.diff(self.starts).tolist())) == 1
 
-    def positions(self, first: int, last: int) -> np.ndarray:
-        """Where the centres of these pixels lie, in cells from the centre of cell 0."""
+    def points(self, share: float) -> np.ndarray:
+        """[cells] the pixel of each cell at a share of its length; it is one of the cell's own."""
+        nearest = np.floor((np.arange(self.cells) + share - self.offset) / self.scale + ROUNDING).astype(np.int64)
+        points: np.ndarray = np.clip(nearest, self.starts[:-1], self.starts[1:] - 1)
+        return points
+
+    def positions(self, first: int, last: int, share: float | None = None) -> np.ndarray:
+        """Where the centres of these pixels lie, in cells from the centre of cell 0, or from its point."""
+        if share is not None:
+            between: np.ndarray = np.interp(np.arange(first, last), self.points(share), np.arange(self.cells))
+            return between
         positions: np.ndarray = (np.arange(first, last) + 0.5) * self.scale + self.offset - 0.5
         return positions
 

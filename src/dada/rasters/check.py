@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from dada.rasters.axis import Axis
 from dada.rasters.cells import inner_cells, read_cells
@@ -21,7 +22,8 @@ class Measured:
     """Of a written result.
 
     Attributes:
-        consistency_max: largest |mean of a cell - source| over all cells with a measurement, in stored units.
+        consistency_max: largest |mean of a cell - source| over all cells with a measurement, in stored units; of points
+            |pixel - source|, of a resized source |the result resized - source|.
         consistency_mean: the mean of the same.
         cells: how many there are.
         seam_jump: mean |difference| of pixels on either side of a seam, in stored units; None without seams.
@@ -50,7 +52,7 @@ def measure(plan: Plan, folder: Path, output: Path) -> Measured:
         for row in range(down):
             for col in range(across):
                 core = plan.core(row, col)
-                misfit = _misfit(plan, folder, core, _read(file, core))
+                misfit = _misfit(plan, folder, core, file)
                 if misfit.size:
                     largest = max(largest, float(misfit.max()))
                     total, count = total + float(misfit.sum()), count + misfit.size
@@ -79,12 +81,26 @@ def _read(file: Any, window: Window) -> np.ndarray:
     return values
 
 
-def _misfit(plan: Plan, folder: Path, core: Window, values: np.ndarray) -> np.ndarray:
-    """|mean - source| of the cells of a tile that have a measurement, in stored units; infinite where a value lacks."""
-    cells, blocks = inner_cells(plan, core, read_cells(plan, folder, core)), plan.geometry.blocks(core)
-    sums = np.add.reduceat(np.add.reduceat(values, blocks.rows[:-1], axis=0), blocks.cols[:-1], axis=1)
+def _misfit(plan: Plan, folder: Path, core: Window, file: Any) -> np.ndarray:
+    """|what the result makes of a cell - source| of the cells of a tile that have a measurement, in stored units.
+
+    It is infinite where a value lacks. Resized cells that depend on pixels without a value are left out.
+    """
+    cells, sampling = inner_cells(plan, core, read_cells(plan, folder, core)), plan.sampling
+    wide = plan.geometry.resized(core) if sampling.kind == "bicubic" else core
+    values, first = _read(file, wide), plan.geometry.cells_of(wide)
+    blocks, inner = plan.geometry.blocks(wide), plan.geometry.cells_of(core)
+    if sampling.kind == "mean":
+        sums = np.add.reduceat(np.add.reduceat(values, blocks.rows[:-1], axis=0), blocks.cols[:-1], axis=1)
+        found = sums / blocks.area
+    else:
+        found = plan.geometry.sampled(wide, sampling).down(torch.from_numpy(values), blocks.source_size).numpy()
+    found = found[tuple(slice(a[0] - b[0], a[1] - b[0]) for a, b in zip(inner, first, strict=True))]
     wanted = cells.values.astype(np.float64) * plan.stored.gain + plan.stored.bias
-    misfit = np.abs(sums / blocks.area - wanted)[cells.valid]
+    misfit: np.ndarray = np.abs(found - wanted)[cells.valid]
+    if sampling.kind == "bicubic":
+        seen: np.ndarray = misfit[np.isfinite(misfit)]
+        return seen
     return np.where(np.isnan(misfit), np.inf, misfit)
 
 

@@ -53,6 +53,7 @@ class FixedWindow:
         source, valid: [h, w] of its cells.
         blocks: which pixels each cell covers.
         sides: what lies on each side: top, bottom, left, right; one that is an end of the image is missing.
+        measured: [H, W] bool, the pixels whose mean a cell is; None: all of them.
     """
 
     values: np.ndarray
@@ -62,6 +63,7 @@ class FixedWindow:
     valid: np.ndarray
     blocks: Blocks
     sides: dict[str, Surroundings]
+    measured: np.ndarray | None = None
 
 
 def solve_window(window: FixedWindow, adjust: Adjust, tolerance_energy: float) -> tuple[np.ndarray, float, Solution]:
@@ -125,6 +127,8 @@ def _with_rings(window: FixedWindow) -> _Padded:
     values, measured = np.pad(window.values, depth, mode="edge"), np.ones(pixels, bool)
     source, valid = np.pad(window.source, depth, mode="edge"), np.pad(window.valid, depth, constant_values=True)
     vertical, horizontal = np.zeros(edge_v, values.dtype), np.zeros(edge_h, values.dtype)
+    if window.measured is not None:
+        measured[inner] = window.measured
     vertical[above : above + H - 1, inner[1]] = window.vertical
     horizontal[inner[0], before : before + W - 1] = window.horizontal
     _corners(values, source, depth)

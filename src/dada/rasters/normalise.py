@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +14,19 @@ from dada.models.default import ThreeBands, learned, suited_to
 from dada.models.learning_free import Dynamic
 from dada.models.model import Model, data_unit_of
 from dada.models.registry import load_model
+from dada.rasters.axis import Axis
 from dada.rasters.files import Info, opened_guide, read_guide
 from dada.rasters.grids import Match
 from dada.rasters.interpolation import taps
 from dada.rasters.plan import Settings
+from dada.rasters.sampled import share_of
 from dada.rasters.tile import Geometry
-from dada.sample import Whole, fill
+from dada.sample import MEAN, Sampling, Whole, fill
 from dada.sample.guide import fill_nearest, value_range
 from dada.upsampling.adjust import chosen_adjust
 from dada.upsampling.problem import Problem
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
+from dada.upsampling.sampling import check_means
 from dada.upsampling.solve import solve
 from dada.upsampling.solver import Solver
 from dada.upsampling.source import Cells
@@ -59,6 +61,14 @@ def chosen_model(settings: Settings, bands: int, warn: Warn) -> Model:
     return chosen
 
 
+def chosen_sampling(settings: Settings, cells: Cells, warn: Warn) -> Sampling:
+    """The sampling that was asked for; warn where it is the mean and the source looks sampled."""
+    sampling = Sampling.of(settings.sampling)
+    if sampling.kind == "mean":
+        check_means(cells.values, cells.valid, warn)
+    return sampling
+
+
 def used_bands(settings: Settings, guide: Info, warn: Warn) -> Info:
     """The guide with the bands that the model looks at."""
     if settings.model not in ("default", "learned", "fast") or len(guide.bands) <= 3:
@@ -78,8 +88,13 @@ def guide_overview(match: Match, guide: Info, shape: tuple[int, int]) -> tuple[n
         return read_guide(dataset, guide.bands, rows, cols, shape)
 
 
-def overview_of(match: Match, guide: Info, cells: Cells, warn: Warn) -> tuple[Problem, tuple[float, float]]:
-    """Source and guide with fewer cells and pixels, in the same ratio; and the guide's values that become 0 and 1."""
+def overview_of(
+    match: Match, guide: Info, cells: Cells, sampling: Sampling, warn: Warn
+) -> tuple[Problem, tuple[float, float]]:
+    """Source and guide with fewer cells and pixels, in the same ratio; and the guide's values that become 0 and 1.
+
+    Fewer cells are means of those of the source, however these were made.
+    """
     (h, w), (H, W) = match.geometry.cells, match.geometry.size
     step = max(1, -(-max(H, W) // OVERVIEW))
     step = min(step, h, w)
@@ -107,7 +122,8 @@ def overview_of(match: Match, guide: Info, cells: Cells, warn: Warn) -> tuple[Pr
             "the edges of source and guide do not lie in the same places: do both show the same scene, without a shift "
             "or a flip? If they do, the guide has little to say about this source"
         )
-    return Problem(values[None], source[None, None], valid[None, None]), (low, high)
+    made = sampling if step == 1 else MEAN
+    return Problem(values[None], source[None, None], valid[None, None], sampling=made), (low, high)
 
 
 def _averaged(cells: Cells, size: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -141,11 +157,11 @@ def filled_cells(cells: Cells) -> np.ndarray:
         return fill(values, valid)[0, 0].numpy()
 
 
-def whole_of(cells: Cells, filled: np.ndarray, geometry: Geometry) -> Whole:
+def whole_of(cells: Cells, filled: np.ndarray, geometry: Geometry, sampling: Sampling) -> Whole:
     """Statistics of a whole source."""
     measured = cells.values[cells.valid].astype(np.float64)
     mean, deviation = float(measured.mean()), float(measured.std())
-    rows, cols = (_mean_weights(axis) for axis in (geometry.rows, geometry.cols))
+    rows, cols = map(_mean_weights, (geometry.rows, geometry.cols), share_of(sampling))
     return Whole(
         low=float(measured.min()),
         high=float(measured.max()),
@@ -156,8 +172,8 @@ def whole_of(cells: Cells, filled: np.ndarray, geometry: Geometry) -> Whole:
     )
 
 
-def _mean_weights(axis: Any) -> np.ndarray:
+def _mean_weights(axis: Axis, share: float | None) -> np.ndarray:
     """How much each cell counts in the mean of the interpolated source."""
-    indices, weights = taps(axis.positions(0, axis.pixels), axis.cells)
+    indices, weights = taps(axis.positions(0, axis.pixels, share), axis.cells)
     total: np.ndarray = np.bincount(indices.ravel(), weights.ravel(), minlength=axis.cells) / axis.pixels
     return total

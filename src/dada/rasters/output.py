@@ -19,8 +19,10 @@ from dada.rasters.cells import inner_cells, read_cells
 from dada.rasters.files import CACHE, gdal
 from dada.rasters.plan import Plan, Stored
 from dada.rasters.state import Found, Task, read_values
+from dada.rasters.tile import Window
 from dada.upsampling.bounds import bounds
 from dada.upsampling.projection import between
+from dada.upsampling.solver import LEAST
 
 GDAL_TYPES = {
     "uint8": "Byte", "int8": "Int8", "uint16": "UInt16", "int16": "Int16", "uint32": "UInt32", "int32": "Int32",
@@ -32,20 +34,18 @@ BLOCK = 512  # pixels a side of the blocks of the result
 def final_values(plan: Plan, folder: Path, task: Task) -> tuple[np.ndarray, np.ndarray, int]:
     """The values of a tile in the unit of the source, float64; which are valid; and how many were kept in bounds.
 
-    The means of cells are brought to the measurements once more, in float64: what is left is the rounding of the type
-    that is stored.
+    The means of cells, or the points, are brought to the measurements once more, in float64: what is left is the
+    rounding of the type that is stored. A resized source is met to the tolerance of its back-projection.
     """
     core = plan.core(task.row, task.col)
     scaled = torch.from_numpy(read_values(folder, plan, core, task.layers)).double()
     offset, unit = plan.scaling()
+    if plan.parts:
+        scaled = scaled.sum(dim=0)
     values = scaled * unit + offset
     cells, blocks = inner_cells(plan, core, read_cells(plan, folder, core)), plan.geometry.blocks(core)
     source, valid = torch.from_numpy(cells.values).double(), torch.from_numpy(cells.valid)
-    mean = block_mean(values, blocks)
-    if plan.adjust == "ratio":
-        values = values * spread(torch.where(valid, source / torch.where(valid, mean, 1), 1), blocks)
-    else:
-        values = values + spread(torch.where(valid, source - mean, 0), blocks)
+    values = _measured(plan, core, values, source, valid)
     kept_back = 0
     if plan.settings.adjust == "auto":
         low, high = plan.whole.low, plan.whole.high
@@ -53,10 +53,31 @@ def final_values(plan: Plan, folder: Path, task: Task) -> tuple[np.ndarray, np.n
         noise = plan.settings.tolerance * (high - low)
         kept = spread(valid, blocks) if not plan.settings.fill else torch.ones_like(values, dtype=torch.bool)
         kept_back = int((kept & ((values < ends[0] - noise) | (values > ends[1] + noise))).sum())
-        values = between(values, torch.where(valid, source, torch.nan), *ends, blocks)
+        if plan.sampling.kind == "point":
+            values = values.clamp(*ends)
+        else:
+            means = source if plan.sampling.kind == "mean" else block_mean(values, blocks).clamp(*ends)
+            values = between(values, torch.where(valid, means, torch.nan), *ends, blocks)
     everywhere = plan.settings.fill or bool(valid.all())
     shown = np.ones(core.size, bool) if everywhere else spread(valid, blocks).numpy()
     return values.numpy(), shown, kept_back
+
+
+def _measured(
+    plan: Plan, core: Window, values: torch.Tensor, source: torch.Tensor, valid: torch.Tensor
+) -> torch.Tensor:
+    """Values of whole cells with what was measured there."""
+    sampling, blocks = plan.sampling, plan.geometry.blocks(core)
+    if sampling.kind == "point":
+        if plan.adjust == "ratio":  # as in memory
+            values = values.clamp(min=LEAST * plan.whole.low)
+        return plan.geometry.sampled(core, sampling).placed(source, valid, values)
+    if sampling.kind == "bicubic":
+        return values
+    mean = block_mean(values, blocks)
+    if plan.adjust == "ratio":
+        return values * spread(torch.where(valid, source / torch.where(valid, mean, 1), 1), blocks)
+    return values + spread(torch.where(valid, source - mean, 0), blocks)
 
 
 def store_tile(plan: Plan, folder: Path, task: Task) -> Found:

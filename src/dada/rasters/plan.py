@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from dada.diffusion.measurement import Adjust
+from dada.errors import InputError
 from dada.io.atomic import write_bytes_atomically
 from dada.rasters.axis import Axis
 from dada.rasters.files import Info, Six
 from dada.rasters.tile import Geometry, Window
-from dada.sample import Whole
+from dada.sample import Sampling, Whole
 from dada.upsampling.adjust import Choice
 
 MANIFEST = "manifest.json"
@@ -31,6 +32,7 @@ class Settings:
         model: a name or file, as in `dada.upsample`.
         adjust: as in `dada.upsample`.
         tolerance: of the equilibrium.
+        sampling: how the source was made, as in `dada.upsample`; but not "auto".
         band: of the source, from 1.
         invalid: value that marks invalid cells in the source, beside its nodata.
         dtype: of the result; that of the source where not given.
@@ -44,6 +46,7 @@ class Settings:
     model: str = "default"
     adjust: Choice = "auto"
     tolerance: float = 2e-4
+    sampling: str = "mean"
     band: int | None = None
     invalid: float | None = None
     dtype: str | None = None
@@ -52,6 +55,15 @@ class Settings:
     offset: float | None = None
     fill: bool = False
     tile: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a sampling that is none, or that would have to be guessed."""
+        if self.sampling == "auto":
+            raise InputError(
+                "sampling auto: how a raster was made is not guessed. State mean, point, point:ROWS,COLUMNS or "
+                "bicubic; dada upsample --sampling auto on a part of it tells which of mean and point it looks like."
+            )
+        Sampling.of(self.sampling)
 
 
 @dataclass(frozen=True)
@@ -117,6 +129,16 @@ class Plan:
     def tiles(self) -> tuple[int, int]:
         """How many there are, down and across."""
         return len(self.row_cuts) - 1, len(self.col_cuts) - 1
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the source was made."""
+        return Sampling.of(self.settings.sampling)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many images a solution is the sum of: of points, a solution for means and one for what is left."""
+        return (2,) if self.sampling.kind == "point" else ()
 
     def core(self, row: int, col: int) -> Window:
         """The pixels that a tile gives."""

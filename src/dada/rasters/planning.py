@@ -16,11 +16,19 @@ from dada.models.learning_free import Dynamic
 from dada.models.model import Model
 from dada.rasters.files import Info, read_info, read_source
 from dada.rasters.grids import Match, match
-from dada.rasters.normalise import chosen_by_overview, chosen_model, filled_cells, overview_of, used_bands, whole_of
+from dada.rasters.normalise import (
+    chosen_by_overview,
+    chosen_model,
+    chosen_sampling,
+    filled_cells,
+    overview_of,
+    used_bands,
+    whole_of,
+)
 from dada.rasters.plan import FILLED, VALID, VALUES, Halo, Plan, Settings, Stored, key_of
 from dada.rasters.reach import reach_of
 from dada.rasters.tile import Geometry
-from dada.sample import Whole
+from dada.sample import MEAN, Sampling, Whole
 from dada.upsampling.bounds import bounds
 from dada.upsampling.memory import needed_memory
 from dada.upsampling.source import Cells
@@ -32,6 +40,7 @@ LARGEST_TILE, LEAST_TILE = 2048, 128  # pixels a side, without halo
 QUICK_TILE = 512  # pixels a side of which the arrays stay near the processor
 HALOS = 16  # sides of tiles are so many halos at least, where memory allows: the halo is computed again and again
 HALO_CELLS, HALO_PIXELS = 4, 24  # at least so many cells, and so many pixels
+SAMPLED_CELLS = 8  # of points and of resized sources, for which solutions follow each other
 SEAM_PIXELS, SEAM_CELLS = 12, 2  # on either side of a seam, at least
 CELL_BYTES = 160  # of memory for each source cell, which are read at once
 
@@ -55,10 +64,11 @@ def make_plan(source: str, guide: str, settings: Settings, memory: float, folder
     found = match(coarse, fine)
     notes += found.notes
     cells = _read_cells(coarse, found, settings, memory, notes)
-    problem, guide_range = overview_of(found, fine, cells, notes.append)
+    sampling = chosen_sampling(settings, cells, notes.append)
+    problem, guide_range = overview_of(found, fine, cells, sampling, notes.append)
     model, halo, side = _fitted(settings, memory, len(fine.bands), cells, found.geometry, notes.append)
     filled = filled_cells(cells)
-    whole = whole_of(cells, filled, found.geometry)
+    whole = whole_of(cells, filled, found.geometry, sampling)
     row_cuts, col_cuts = (
         _cuts(axis.cells, axis.factor, side, halo) for axis in (found.geometry.rows, found.geometry.cols)
     )
@@ -111,7 +121,7 @@ def _fitted(
     """The model, its halo, and the side of tiles that fit the memory; of the default, what fits."""
     model = chosen_model(settings, bands, warn)
     while True:
-        halo = _halo(geometry, *reach_of(model, bands))
+        halo = _halo(geometry, *reach_of(model, bands), Sampling.of(settings.sampling))
         try:
             return model, halo, _tile_side(settings, memory, bands, cells, model, halo, geometry)
         except InputError as error:
@@ -141,9 +151,10 @@ def _tile_side(
     return min(fits, LARGEST_TILE, max(QUICK_TILE, HALOS * wide))
 
 
-def _halo(geometry: Geometry, reach: int, step: int) -> Halo:
+def _halo(geometry: Geometry, reach: int, step: int, sampling: Sampling = MEAN) -> Halo:
     factor = min(geometry.rows.factor, geometry.cols.factor)
-    cells = max(HALO_CELLS, int(np.ceil(HALO_PIXELS / factor)))
+    least = HALO_CELLS if sampling.kind == "mean" else SAMPLED_CELLS
+    cells = max(least, int(np.ceil(HALO_PIXELS / factor)))
     return Halo(reach, step, cells, max(SEAM_CELLS, int(np.ceil(SEAM_PIXELS / factor))))
 
 

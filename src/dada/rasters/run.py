@@ -25,6 +25,7 @@ from dada.rasters.planning import make_plan
 from dada.rasters.state import SEAMS, STORE, TILES, Task, Tiled, read_stats, seam_places, seam_window
 from dada.rasters.tasks import LEAST_ENERGY
 from dada.rasters.tile import Window
+from dada.sample.sampling import MISFIT
 
 SWEEPS = 30  # over the seams, at most
 ENOUGH = 0.25  # of the tolerance: once a sweep changes less, those that follow change little more
@@ -44,6 +45,8 @@ class RasterReport:
         factors: pixels in a cell, down and across.
         model: that was used.
         adjust: "ratio" or "shift".
+        sampling: how the source was made.
+        promise: what was measured of the written file.
         tiles: down and across.
         sweeps: over the seams.
         residual: energy norm of what the last sweep still changed, relative to that of the nearest-neighbour image: the
@@ -63,6 +66,8 @@ class RasterReport:
     factors: tuple[float, float]
     model: str
     adjust: str
+    sampling: str
+    promise: str
     tiles: tuple[int, int]
     sweeps: int
     residual: float
@@ -262,13 +267,27 @@ class Run:
                 f"equilibrium not reached at all seams: after {self.sweeps} sweeps over them the last still "
                 f"changed {self.residual:.1e}, tolerance {plan.settings.tolerance:g}"
             )
+        notes += _about_resizing(plan, measured)
         return RasterReport(
             target_size=plan.geometry.size, source_size=plan.geometry.cells, factors=plan.whole.factors,
-            model=plan.model, adjust=plan.adjust, tiles=plan.tiles, sweeps=self.sweeps, residual=self.residual,
+            model=plan.model, adjust=plan.adjust, sampling=str(plan.sampling),
+            promise=plan.sampling.promise, tiles=plan.tiles, sweeps=self.sweeps, residual=self.residual,
             converged=self.fitting and not self.unsolved, measured=measured, invalid_pixels=self.counts["invalid"],
             bounded_pixels=self.counts["bounded"], moved_pixels=self.counts["moved"], resumed=self.resumed,
             seconds=seconds, warnings=notes,
         )  # fmt: skip
+
+
+def _about_resizing(plan: Plan, measured: Measured) -> list[str]:
+    """That a resized source is not met to its tolerance, if so."""
+    rounding = 0.5 if np.dtype(plan.stored.dtype).kind in "ui" else 0.0
+    allowed = MISFIT * (plan.whole.high - plan.whole.low) * abs(plan.stored.gain) + rounding
+    if plan.sampling.kind != "bicubic" or measured.consistency_max <= allowed:
+        return []
+    return [
+        f"resized back down, the result differs from the source by up to {measured.consistency_max:.2g} stored units, "
+        f"more than the {allowed:.2g} that are promised"
+    ]
 
 
 def touch(a: Window, b: Window) -> bool:

@@ -46,7 +46,7 @@ class Found:
     """What a task found.
 
     Attributes:
-        values: [H, W] of its window, in numbers near 1; None: nothing changed.
+        values: [*parts, H, W] of its window, in numbers near 1; None: nothing changed.
         stats: numbers for the report.
         edges: coefficients [2, H, W] of some windows: of the edges of each pixel down and to the right.
     """
@@ -174,8 +174,8 @@ def read_stats(folder: Path, task: Task) -> dict[str, Any] | None:
 
 
 def read_values(folder: Path, plan: Plan, window: Window, layers: tuple[str, ...]) -> np.ndarray:
-    """The values of a window, in numbers near 1, as the given kinds of tasks left them."""
-    image = np.empty(window.size, plan.working)
+    """The values [*parts, H, W] of a window, in numbers near 1, as the given kinds of tasks left them."""
+    image = np.empty((*plan.parts, *window.size), plan.working)
     for layer in layers:
         for row, col, place in _touching(folder, plan, layer, window):
             file = path_of(folder, f"{layer}-{row}-{col}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from dada.diffusion.blocks import spread
+from dada.diffusion import Solution
+from dada.diffusion.blocks import block_mean, spread
+from dada.diffusion.measurement import Adjust
 from dada.errors import InputError
 from dada.models.model import Model
 from dada.models.registry import load_model
@@ -33,10 +36,12 @@ from dada.rasters.state import (
 )
 from dada.rasters.tile import Cells, Window, ends_of, tile_problem
 from dada.sample.guide import fill_nearest
+from dada.sample.sampling import BACK_PROJECTIONS, LEAST, MISFIT
 from dada.upsampling.solve import Rounds, solve_rounds
 from dada.upsampling.solver import Solver
 
 NEAREST = 48  # pixels around a window within which guide pixels without a value take that of the nearest one
+ENOUGH = 0.5  # of the misfit of a resized source that is allowed, at which a seam is done
 LEAST_ENERGY = 1e-12  # for each pixel, of numbers near 1: below, a change is rounding
 MARGIN = 0.25  # of the energy that a seam may leave, at which its solution stops
 
@@ -86,10 +91,10 @@ def solve_tile(plan: Plan, folder: Path, task: Task) -> Found:
     """Solve a tile with its halo, all rounds of the model; keep its core."""
     window, core = plan.window(task.row, task.col), plan.core(task.row, task.col)
     cells = read_cells(plan, folder, window)
-    problem = tile_problem(plan.geometry, window, cells, guide_window(plan, window), plan.whole)
+    problem = tile_problem(plan.geometry, window, cells, guide_window(plan, window), plan.whole, plan.sampling)
     rounds = solve_rounds(problem, _model(plan.model), Solver("equilibrium", plan.inner_tolerance), plan.adjust)
     inner = core.within(window)
-    values, edges = rounds.values[0, 0].numpy(), _edges_of(rounds)
+    edges = _edges_of(rounds)
     open_ended = bool((ends_of(plan.geometry, window) & ~inner_cells(plan, window, cells).valid).any())
     kept = [(part, edges[(slice(None), *part.within(window))].copy())
             for part in kept_edges(plan, task.row, task.col, open_ended)]  # fmt: skip
@@ -102,7 +107,18 @@ def solve_tile(plan: Plan, folder: Path, task: Task) -> Found:
         "converged": all(one.converged or one.residual <= plan.settings.tolerance for one in rounds.solutions),
         "open_ended": open_ended,
     }
-    return Found(np.ascontiguousarray(values[inner]), stats, kept)
+    return Found(np.ascontiguousarray(_parts_of(plan, rounds)[(..., *inner)]), stats, kept)
+
+
+def _parts_of(plan: Plan, rounds: Rounds) -> np.ndarray:
+    """The last solution as [*parts, H, W], in which seams are solved again."""
+    values = rounds.values[0, 0]
+    if not plan.parts:
+        return values.numpy()
+    smooth = rounds.solutions[-1].smooth
+    assert smooth is not None
+    first = smooth[0, 0].to(values.dtype)
+    return torch.stack([first, values - first]).numpy()
 
 
 def guide_window(plan: Plan, window: Window) -> torch.Tensor:
@@ -181,35 +197,117 @@ def _nearest_energy(plan: Plan, window: Window, core: Window, cells: Cells, edge
 
 def solve_seam(plan: Plan, folder: Path, task: Task) -> Found:
     """Solve a window across a seam again, with everything around it held fixed as it stands."""
-    geometry = plan.geometry
     tiled = read_tiled(folder)
     window = seam_window(plan, tiled, task.kind.rstrip("0123456789"), task.row, task.col)
-    wide = _wider(window, 1, geometry.size)
+    wide = _wider(window, 1, plan.geometry.size)
     state, edges = read_values(folder, plan, wide, task.layers), read_edges(folder, plan, wide)
-    rows, cols = window.within(wide)
-    offset, unit = plan.scaling()
     cells = inner_cells(plan, window, read_cells(plan, folder, window))
-    kind = state.dtype
-    source = np.where(cells.valid, (cells.values - kind.type(offset)) / kind.type(unit), 0).astype(kind)
-    fixed = FixedWindow(
-        values=np.ascontiguousarray(state[rows, cols]),
-        vertical=edges[0][rows, cols][:-1],
-        horizontal=edges[1][rows, cols][:, :-1],
-        source=source,
-        valid=cells.valid,
-        blocks=geometry.blocks(window),
-        sides=_sides(state, edges, rows, cols),
-    )
     allowed = max(plan.inner_tolerance**2 * tiled.density, LEAST_ENERGY) * float(np.prod(window.size))
-    values, change, solution = solve_window(fixed, plan.adjust, MARGIN * allowed)
+    seam = Seam(plan, window, window.within(wide), edges, cells)
+    if plan.sampling.kind == "mean":
+        solved = [seam.solved(state, seam.source(state.dtype), plan.adjust, MARGIN * allowed)]
+    elif plan.sampling.kind == "bicubic":
+        around = read_values(folder, plan, plan.geometry.resized(window), task.layers)
+        solved = seam.solved_resized(state, around, MARGIN * allowed)
+    else:
+        solved = seam.solved_points(state, MARGIN * allowed)
+    parts = [values for values, _, _ in solved]
     stats = {
-        "change": change,
+        "change": sum(change for _, change, _ in solved),
         "allowed": allowed,
         "pixels": int(np.prod(window.size)),
-        "iterations": int(solution.iterations),
-        "converged": bool(solution.converged),
+        "iterations": sum(int(solution.iterations) for _, _, solution in solved),
+        "converged": all(bool(solution.converged) for _, _, solution in solved),
     }
-    return Found(values, stats)
+    return Found(np.stack(parts) if plan.parts else parts[0], stats)
+
+
+@dataclass(frozen=True)
+class Seam:
+    """A window across a seam, and what stays fixed there.
+
+    Attributes:
+        plan: of the raster.
+        window: its pixels.
+        inner: where it lies in arrays that are one pixel wider where the image goes on, as all that follow are.
+        edges: coefficients [2, H, W].
+        cells: of the window.
+    """
+
+    plan: Plan
+    window: Window
+    inner: tuple[slice, slice]
+    edges: np.ndarray
+    cells: Cells
+
+    def source(self, kind: np.dtype) -> np.ndarray:
+        """[h, w] the measurements in numbers near 1."""
+        offset, unit = self.plan.scaling()
+        near: np.ndarray = (self.cells.values - kind.type(offset)) / kind.type(unit)
+        return np.where(self.cells.valid, near, 0).astype(kind)
+
+    def means(self, state: np.ndarray) -> np.ndarray:
+        """[h, w] those of an image as it stands: where points and resized sources lead, its means stay as they are."""
+        mean = block_mean(torch.from_numpy(state[self.inner]), self.plan.geometry.blocks(self.window)).numpy()
+        return np.where(self.cells.valid, mean, 0)
+
+    def solved(
+        self, state: np.ndarray, source: np.ndarray, adjust: Adjust, energy: float, measured: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float, Solution]:
+        """Solve again with an image as it stands around the window; see `solve_window`."""
+        rows, cols = self.inner
+        fixed = FixedWindow(
+            values=np.ascontiguousarray(state[rows, cols]),
+            vertical=self.edges[0][rows, cols][:-1],
+            horizontal=self.edges[1][rows, cols][:, :-1],
+            source=source,
+            valid=self.cells.valid,
+            blocks=self.plan.geometry.blocks(self.window),
+            sides=_sides(state, self.edges, rows, cols),
+            measured=measured,
+        )
+        return solve_window(fixed, adjust, energy)
+
+    def solved_resized(
+        self, state: np.ndarray, around: np.ndarray, energy: float
+    ) -> list[tuple[np.ndarray, float, Solution]]:
+        """Solve again for the means that bring the cells of the window to the source once they are resized.
+
+        Args:
+            state: the image as it stands.
+            around: the same, with all that a resize to these cells looks at.
+            energy: see `solve_window`.
+        """
+        plan, geometry, state, around = self.plan, self.plan.geometry, state.copy(), around.copy()
+        wide = geometry.resized(self.window)
+        sampling, source = geometry.sampled(wide, plan.sampling), self.source(state.dtype)
+        inner, first = geometry.cells_of(self.window), geometry.cells_of(wide)
+        cut = tuple(slice(a[0] - b[0], a[1] - b[0]) for a, b in zip(inner, first, strict=True))
+        limit = ENOUGH * MISFIT * (plan.whole.high - plan.whole.low) / plan.scaling()[1]
+        found: list[tuple[np.ndarray, float, Solution]] = []
+        for _ in range(BACK_PROJECTIONS):
+            resized = sampling.down(torch.from_numpy(around), (0, 0)).numpy()[cut]
+            off = np.where(self.cells.valid, source - resized, 0)
+            if found and np.abs(off).max() <= limit:
+                break
+            wanted = self.means(state) + off
+            if plan.adjust == "ratio":
+                wanted = np.maximum(wanted, LEAST * source)
+            found.append(self.solved(state, wanted.astype(state.dtype), plan.adjust, energy))
+            state[self.inner] = around[self.window.within(wide)] = found[-1][0]
+        values, _, last = found[-1]
+        return [(values, sum(change for _, change, _ in found), last)]
+
+    def solved_points(self, state: np.ndarray, energy: float) -> list[tuple[np.ndarray, float, Solution]]:
+        """Solve again for the means of the smooth part, and then for what it leaves at the points."""
+        sampling = self.plan.geometry.sampled(self.window, self.plan.sampling)
+        size = self.cells.values.shape[0], self.cells.values.shape[1]
+        measured = sampling.coverage(size, self.window.size)
+        assert measured is not None
+        smooth = self.solved(state[0], self.means(state[0]), "shift", energy)
+        left = self.source(state.dtype) - sampling.down(torch.from_numpy(smooth[0]), size).numpy()
+        rest = self.solved(state[1], np.where(self.cells.valid, left, 0), "shift", energy, measured.numpy())
+        return [smooth, rest]
 
 
 def _sides(state: np.ndarray, edges: np.ndarray, rows: slice, cols: slice) -> dict[str, Surroundings]:

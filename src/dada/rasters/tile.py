@@ -10,7 +10,8 @@ import torch
 from dada.diffusion.blocks import Blocks, from_starts
 from dada.rasters.axis import Axis
 from dada.rasters.interpolation import TAPS, bicubic_window
-from dada.sample import Whole
+from dada.rasters.sampled import SUPPORT, in_window, share_of
+from dada.sample import MEAN, Sampling, Whole
 from dada.upsampling.problem import Problem
 
 Span = tuple[int, int]
@@ -69,6 +70,16 @@ class Geometry:
         cols = np.clip(self.cols.starts[c : d + 1], *window.cols) - window.cols[0]
         return from_starts(rows, cols)
 
+    def sampled(self, window: Window, sampling: Sampling) -> Sampling:
+        """How the source of a window was made."""
+        return in_window(sampling, (self.rows, self.cols), (window.rows, window.cols), self.blocks(window))
+
+    def resized(self, window: Window) -> Window:
+        """A window with all pixels that a bicubic resize to its cells looks at."""
+        spans = self.cells_of(window)
+        more = [(max(0, a - SUPPORT - 1), min(n, b + SUPPORT + 1)) for (a, b), n in zip(spans, self.cells, strict=True)]
+        return self.pixels_of(more[0], more[1])
+
     def complete(self, window: Window) -> np.ndarray:
         """[h, w] bool, which cells of a window have all their pixels in it."""
         (a, b), (c, d) = self.cells_of(window)
@@ -114,7 +125,9 @@ class Cells:
     filled: np.ndarray
 
 
-def tile_problem(geometry: Geometry, window: Window, cells: Cells, guide: torch.Tensor, whole: Whole) -> Problem:
+def tile_problem(
+    geometry: Geometry, window: Window, cells: Cells, guide: torch.Tensor, whole: Whole, sampling: Sampling = MEAN
+) -> Problem:
     """The problem of a window.
 
     At the ends of a window that are not ends of the image, cells without a measurement are held at their interpolated
@@ -126,19 +139,22 @@ def tile_problem(geometry: Geometry, window: Window, cells: Cells, guide: torch.
         cells: of the window with its margin.
         guide: [C, H, W] in 0..1.
         whole: what is known of the image.
+        sampling: how the source was made.
     """
     spans = geometry.cells_of(window)
     margins = [margin_of(span, limit) for span, limit in zip(spans, geometry.cells, strict=True)]
     inner = tuple(slice(s[0] - m[0], s[1] - m[0]) for s, m in zip(spans, margins, strict=True))
-    rows = geometry.rows.positions(*window.rows) - margins[0][0]
-    cols = geometry.cols.positions(*window.cols) - margins[1][0]
+    shares = share_of(sampling)
+    rows = geometry.rows.positions(*window.rows, shares[0]) - margins[0][0]
+    cols = geometry.cols.positions(*window.cols, shares[1]) - margins[1][0]
     interpolated = bicubic_window(cells.filled, rows, cols, (whole.low, whole.high))
     valid = cells.valid[inner] & geometry.complete(window)
     kept = ends_of(geometry, window) & ~cells.valid[inner]
     values = np.where(kept, cells.filled[inner], np.where(valid, cells.values[inner], 0))
     source, known = (torch.from_numpy(v)[None, None] for v in (values, valid | kept))
     start = interpolated[None, None].to(source.dtype)
-    return Problem(guide[None], source, known, whole=whole, blocks=geometry.blocks(window), interpolated=start)
+    blocks, how = geometry.blocks(window), MEAN if sampling == MEAN else geometry.sampled(window, sampling)
+    return Problem(guide[None], source, known, whole=whole, blocks=blocks, interpolated=start, sampling=how)
 
 
 def ends_of(geometry: Geometry, window: Window) -> np.ndarray:

@@ -113,6 +113,10 @@ class Sampling:
         small = interpolate(images, size=cells, mode="bicubic", antialias=True)
         return small.reshape(*target.shape[:-2], *cells)
 
+    def means(self, target: Tensor, cells: tuple[int, int]) -> Tensor:
+        """The means of a target [..., H, W] over the blocks of its cells."""
+        return down(target, cells)
+
     def placed(self, source: Tensor, known: Tensor, image: Tensor) -> Tensor:
         """An image [..., H, W] with the known points [..., h, w] of a source in their places."""
         cells, size = (source.shape[-2], source.shape[-1]), (image.shape[-2], image.shape[-1])
@@ -167,7 +171,7 @@ class Sampling:
             coverage = None if covered is None else covered.to(source.device)
             return smoothed(
                 lambda given, begin, exactly: solve(given, begin, coverage, exactly),
-                lambda image: solve(down(image, cells), image.detach(), None, True),
+                lambda image: solve(self.means(image, cells), image.detach(), None, True),
                 lambda image: self.down(image, cells),
                 source,
                 start,
@@ -214,7 +218,7 @@ def smoothed(
     converged = torch.stack([part.converged for part in parts]).all(dim=0)
     worst = [min(parts, key=lambda part: bool(part.converged.flatten()[i])) for i in range(len(first.reason))]
     reason = [part.reason[i] for i, part in enumerate(worst)]
-    return replace(first, values=values, iterations=spent, converged=converged, told=reason)
+    return replace(first, values=values, iterations=spent, converged=converged, told=reason, smooth=smooth.values)
 
 
 def _corrected(sampling: Sampling, source: Tensor, used: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
@@ -225,7 +229,7 @@ def _corrected(sampling: Sampling, source: Tensor, used: Tensor, image: Tensor) 
     """
     cells = source.shape[-2], source.shape[-1]
     resized = sampling.down(image, cells)
-    given = torch.where(used, source + down(image, cells) - resized, source)
+    given = torch.where(used, source + sampling.means(image, cells) - resized, source)
     positive = ((source > 0) | ~used).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
     return torch.where(positive, torch.maximum(given, LEAST * source), given), resized  # as ratios need it
 

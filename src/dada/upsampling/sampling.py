@@ -58,12 +58,18 @@ def chosen_sampling(wanted: str | Sampling, problem: Problem, warn: Warn) -> Sam
     if isinstance(wanted, str) and wanted.partition(":")[0] not in ("mean", "point", "bicubic"):
         raise InputError(f"sampling {wanted!r} is unknown. Use mean, point, point:ROWS,COLUMNS, bicubic or auto.")
     chosen = Sampling.of(wanted)
-    if chosen.kind == "mean" and finer and likelihood(*_arrays(problem)) <= -LIKELY:
+    if chosen.kind == "mean" and finer:
+        check_means(*_arrays(problem), warn)
+    return chosen
+
+
+def check_means(source: np.ndarray, valid: np.ndarray, warn: Warn) -> None:
+    """Warn where a source [h, w] that was taken for means looks sampled."""
+    if likelihood(source, valid) <= -LIKELY:
         warn(
             "the source looks sampled at single pixels, not averaged, and sampling mean was used: if it came from a "
             "sensor without averaging or from a nearest-neighbour resize, use sampling point (--sampling point)"
         )
-    return chosen
 
 
 def mean_odds(problem: Problem) -> float:
