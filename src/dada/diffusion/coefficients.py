@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -85,23 +84,17 @@ def _squared_distances(features: Tensor, scale: Tensor, distance: Distance) -> P
 
 def _in_bands(features: Tensor, scale: Tensor, distance: Distance = "euclidean") -> Pair:
     """The same in bands of rows: differences of all channels of an image at once take longer to store than to find."""
-    found = []
-    for start, rows in _bands(features):
+    height, width = features.shape[-2:]
+    rows, found = max(BAND * height * width // max(features.numel(), 1), 1), []
+    for start in range(0, height, rows):
         down, right = _squared_distances(features[..., start : start + rows + 1, :], scale, distance)
         found.append((down, right[..., :rows, :]))
     down, right = (torch.cat(parts, dim=-2) for parts in zip(*found, strict=True))
     return down, right
 
 
-def _bands(features: Tensor) -> Iterator[tuple[int, int]]:
-    """Yield the first row and the number of rows of each band."""
-    height, width = features.shape[-2:]
-    rows = max(BAND * height * width // max(features.numel(), 1), 1)
-    yield from ((start, min(rows, height - start)) for start in range(0, height, rows))
-
-
 class _Euclidean(torch.autograd.Function):
-    """`_in_bands` with a gradient that is found in bands too, at a fifth of the time; and that of the gradient."""
+    """`_in_bands` with its gradient, a Laplacian of the features, found by channels in a fifth of the time."""
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, scale: Tensor) -> Pair:
@@ -110,30 +103,17 @@ class _Euclidean(torch.autograd.Function):
         return squared
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor) -> Pair:
         features, scale, *squared = ctx.saved_tensors
-        if torch.is_grad_enabled():  # second derivatives
-            again = _squared_distances(features, scale, "euclidean")
-            wanted = [features, scale] if all(ctx.needs_input_grad) else [(features, scale)[ctx.needs_input_grad[1]]]
-            found = iter(torch.autograd.grad(again, wanted, gradients, create_graph=True))
-            return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
-        factor = 2 * scale.square()
-        down, right = (factor * part[:, None] for part in gradients)
-        to_features = torch.zeros_like(features)
-        for start, rows in _bands(features):
-            part, out = (whole[..., start : start + rows + 1, :] for whole in (features, to_features))
-            change = part.diff(dim=-2).mul_(down[..., start : start + rows, :])
-            out[..., 1:, :] += change
-            out[..., :-1, :] -= change
-            part, out = part[..., :rows, :], out[..., :rows, :]
-            change = part.diff(dim=-1).mul_(right[..., start : start + rows, :])
-            out[..., 1:] += change
-            out[..., :-1] -= change
+        c = Coefficients(*(2 * scale.square() * part[:, None] for part in gradients))
+        to_features, some = torch.empty_like(features), max(BAND * features.shape[1] // max(features.numel(), 1), 1)
+        for k in range(0, features.shape[1], some):
+            to_features[:, k : k + some] = laplacian(features[:, k : k + some], c)
         to_scale = sum((2 * g * s).sum(dim=(-2, -1)) for g, s in zip(gradients, squared, strict=True)) / scale.flatten()
         return to_features, to_scale.sum_to_size(scale.flatten().shape).reshape(scale.shape)
 
 
 def laplacian(y: Tensor, c: Coefficients) -> Tensor:
-    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [N, H, W]."""
+    """(L y)_p = sum over the neighbours of c (y_p - y_n); y is [..., H, W]."""
     flow_v, flow_h = c.vertical * y.diff(dim=-2), c.horizontal * y.diff(dim=-1)
     return pad(flow_v, (0, 0, 1, 0)) - pad(flow_v, (0, 0, 0, 1)) + pad(flow_h, (1, 0)) - pad(flow_h, (0, 1))
