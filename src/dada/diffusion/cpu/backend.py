@@ -180,11 +180,8 @@ class CpuBackend:
 
     def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
         """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of each pixel's cell."""
-        layout = self._only(self.layout, active)
-        if self.partly:
-            self._call(iteration.add_constraint, layout, y, self.measured * y if ratio else self.measured, change)
-        else:
-            self._call(outputs.change_blocks, layout, y, change, ratio)
+        share = self.measured * (y if ratio else np.ones_like(y))
+        self._call(iteration.add_constraint, self._only(self.layout, active), y, share, change)
 
     def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""

@@ -1,4 +1,4 @@
-"""Kernels for what becomes of a solution: sums over blocks, the exact adjustment, and the Newton update."""
+"""Kernels for what becomes of a solution: sums over blocks, and the Newton update."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from dada.compiling import kernel
 
-from .rows import expand, reduce
+from .rows import reduce
 
 
 @kernel
@@ -27,25 +27,6 @@ def block_sums(layout, a, b, product, out):
                     for j in range(W):
                         total[j] += a[n, i, j]
             reduce(total, cols, out[n, block])
-
-
-@kernel
-def change_blocks(layout, y, change, ratio):
-    """Eq. 3: y += y change (`ratio`) or y += change (`shift`), with the change of the cell that holds the pixel."""
-    rows, cols, tasks = layout
-    W = y.shape[2]
-    for task in range(tasks.shape[0]):
-        n, _, first, last = tasks[task]
-        line = np.empty(W, y.dtype)
-        for block in range(first, last):
-            expand(change[n, block], cols, line)
-            for i in range(rows[block], rows[block + 1]):
-                if ratio:
-                    for j in range(W):
-                        y[n, i, j] += y[n, i, j] * line[j]
-                else:
-                    for j in range(W):
-                        y[n, i, j] += line[j]
 
 
 @kernel
