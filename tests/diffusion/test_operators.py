@@ -98,7 +98,7 @@ def test_right_hand_sides_and_sums(size, kind, monkeypatch):
         mu = backend.block_sums(a, f)
         backend.right_hand_side(one.r, made.y, made.at_y, a, mu, 2 * mu, flow, one.levels[0].sd, one.all_images)
         found.append((flow, backend.flow(a, None, one.all_images), mu, backend.block_sums(a), one.r))
-        found[-1] += (backend.nearest_energy(mu), one.isolated())
+        found[-1] += (one.isolated(),)
     for x, y in zip(*found, strict=True):
         same(1.0 * torch.as_tensor(x), 1.0 * torch.as_tensor(y))
 

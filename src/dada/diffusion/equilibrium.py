@@ -28,7 +28,7 @@ from .coefficients import Coefficients
 from .conjugate_gradients import conjugate_gradients
 from .loop import flat_initial, start
 from .measurement import Adjust, Given, Measurement, measure, read_given
-from .multigrid import alike
+from .multigrid import alike, between_groups
 from .newton import FAR, NARROW, solve_ratio, solve_ratio_adjoint
 from .solution import ConvergenceWarning, Solution, misfit, why
 from .system import Array, System, divide, total
@@ -197,7 +197,7 @@ def solve(
         if adjust == "ratio":
             y = xp.maximum(y, backend.per_image(0.01 * system.least_source()))
         system.adjust(y, system.used)  # the correction of `shift` starts without misfit
-        energy = _reference_energy(system, y)
+        energy = _reference_energy(system, c, measurement, y)
         target = xp.maximum(tolerance**2 * energy, _rounding(system, y))
         rz, count = _solve_from(system, y, target, limit, energy)
         y += backend.per_image(centre)
@@ -277,10 +277,11 @@ def _shift_adjoint(system: System, v: Array, tolerance: float, limit: int) -> tu
     return a, -flux * system.used, divide(system.xp, rz, first)
 
 
-def _reference_energy(system: System, y: Array) -> Array:
-    """y'L y of the nearest-neighbour image, or of the start where that is constant."""
-    filled = system.xp.where(system.used, system.source, system.mean_source()[:, None, None])
-    energy = system.backend.nearest_energy(filled)
+def _reference_energy(system: System, c: Coefficients, measurement: Measurement, y: Array) -> Array:
+    """y'L y of the nearest-neighbour image, for which only edges between blocks count; where it is 0, of the start."""
+    cells, edges = measurement.filled().double(), between_groups(c.vertical, c.horizontal, measurement.blocks)
+    parts = zip(edges, (cells.diff(dim=1), cells.diff(dim=2)), strict=True)
+    energy = sum(total(system.backend.cells(c.double() * change.square())) for c, change in parts)
     if bool((energy > 0).all()):
         return energy
     return system.xp.where(energy > 0, energy, total(y * system.backend.flow(y, None, system.all_images)))

@@ -122,9 +122,7 @@ def start(initial: Tensor | None, measurement: Measurement) -> Tensor:
         if not all(map(math.isfinite, extremes(initial))):
             raise ValueError("initial holds NaN or infinite values; fill them first")
         return initial
-    used = measurement.count > 0
-    mean = measurement.source.sum(dim=(-2, -1)) / used.sum(dim=(-2, -1))
-    return spread(torch.where(used, measurement.source, mean[:, None, None]), measurement.blocks)
+    return spread(measurement.filled(), measurement.blocks)
 
 
 def _run(

@@ -40,6 +40,12 @@ class Measurement:
         measured = None if self.measured is None else self.measured[images]
         return Measurement(self.blocks, self.source[images], self.weight[images], self.count[images], measured)
 
+    def filled(self) -> Tensor:
+        """The source with the mean of the measured cells where there is no measurement."""
+        used = self.count > 0
+        mean = self.source.sum(dim=(-2, -1)) / used.sum(dim=(-2, -1))
+        return torch.where(used, self.source, mean[:, None, None])
+
     def down(self, target: Tensor) -> Tensor:
         """Mean of the measured pixels of each cell, [N, h, w]; 0 where not measured."""
         taken = target if self.measured is None else target * self.measured

@@ -125,11 +125,6 @@ class TorchBackend:
         y.copy_(torch.where(active[:, None, None], (y * factor).clamp(min=TINY), y))
         return u.abs().amax((1, 2))
 
-    def nearest_energy(self, cells: Array) -> Array:
-        """y'L y of the nearest-neighbour image of cells."""
-        y = spread(cells, self.blocks)
-        return (y * laplacian(y, self.c)).sum((1, 2))
-
     # ---- conjugate gradients
 
     def step(self, r: Array, q: Array, level: Level, alpha: Array, inverse: Array, active: Array) -> Pair:

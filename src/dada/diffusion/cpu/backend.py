@@ -16,7 +16,6 @@ from ..blocks import Blocks
 from ..coefficients import Coefficients
 from ..measurement import Adjust, Measurement
 from ..multigrid import TINY, Grid, Level
-from ..system import total
 from . import grids, iteration, loop, outputs, smoothing, system
 
 LINE = 64  # bytes of a line of the processor's cache
@@ -187,14 +186,6 @@ class CpuBackend:
         """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
         self._call(outputs.update, self._only(self.layout, active), y, x, sd, relative, self.of_bands)
         return self.of_bands.max(1)
-
-    def nearest_energy(self, cells: Array) -> Array:
-        """y'L y of the nearest-neighbour image of cells: only edges between blocks count."""
-        rows, cols, _ = self.layout
-        vertical = np.add.reduceat(self.cv[:, rows[1:-1] - 1], cols[:-1], axis=2, dtype=np.float64)
-        horizontal = np.add.reduceat(self.ch[:, :, cols[1:-1] - 1], rows[:-1], axis=1, dtype=np.float64)
-        down, right = np.diff(cells, axis=1) ** 2, np.diff(cells, axis=2) ** 2
-        return total(vertical * down) + total(horizontal * right)
 
     # ---- conjugate gradients
 
