@@ -39,7 +39,7 @@ def kind(request):
 
 
 def both(size, kind, monkeypatch, adjust="ratio"):
-    """The same systems of two images on both backends, at a state y of which the second image's is built."""
+    """The same systems of two images on both backends: that of `shift`, and for the second image that of a state y."""
     target, cells = size
     source, c = random_problem(target, cells, batch=2)
     options = {
@@ -53,12 +53,13 @@ def both(size, kind, monkeypatch, adjust="ratio"):
     for backend in (CpuBackend, TorchBackend):
         monkeypatch.setattr(system, "_backend", lambda tensor, backend=backend: backend)
         one = system.System(Coefficients(*c), measurement, adjust)
-        at_y = torch.tensor([False, True])
+        second = torch.tensor([False, True])
         state = one.backend.field(y)
-        at_y = at_y.numpy() if backend is CpuBackend else at_y
+        second = second.numpy() if backend is CpuBackend else second
         with np.errstate(all="ignore"):
-            one.assemble(state, at_y, one.all_images)
-        made.append(SimpleNamespace(system=one, y=state, at_y=at_y))
+            one.assemble(None, one.all_images)
+            one.assemble(state, second)
+        made.append(SimpleNamespace(system=one, y=state, second=second))
     return made
 
 
@@ -83,8 +84,7 @@ def test_the_system_on_every_grid(size, kind, monkeypatch):
 def test_only_the_images_asked_for_are_built(size, kind, monkeypatch):
     for made in both(size, kind, monkeypatch):
         before = torch.as_tensor(made.system.levels[0].wh).clone()
-        which = made.at_y  # the second image
-        made.system.assemble(2 * made.y, made.at_y, which)
+        made.system.assemble(2 * made.y, made.second)
         after = torch.as_tensor(made.system.levels[0].wh)
         assert torch.equal(after[0], before[0])
 
@@ -96,7 +96,7 @@ def test_right_hand_sides_and_sums(size, kind, monkeypatch):
         a, f = random_field(made, 1), random_field(made, 2)
         flow = backend.flow(a, f, one.all_images)
         mu = backend.block_sums(a, f)
-        backend.right_hand_side(one.r, made.y, made.at_y, a, mu, 2 * mu, flow, one.levels[0].sd, one.all_images)
+        backend.right_hand_side(one.r, made.y, a, mu, 2 * mu, flow, one.levels[0].sd, one.all_images)
         found.append((flow, backend.flow(a, None, one.all_images), mu, backend.block_sums(a), one.r))
         found[-1] += (one.isolated(),)
     for x, y in zip(*found, strict=True):
@@ -107,7 +107,7 @@ def test_values_are_changed_alike(size, kind, monkeypatch):
     found = []
     for made in both(size, kind, monkeypatch):
         one = made.system
-        largest = one.backend.update(made.y, random_field(made, 3), one.levels[0].sd, made.at_y, made.at_y)
+        largest = one.backend.update(made.y, random_field(made, 3), one.levels[0].sd, made.second)
         updated = made.y + 0
         one.adjust(made.y, one.used)
         found.append((largest[1:], updated, made.y))

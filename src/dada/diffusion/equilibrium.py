@@ -227,20 +227,9 @@ def _solve_from(system: System, y: Array, target: Array, limit: int, energy: Arr
 
 def _solve_shift(system: System, y: Array, target: Array, limit: Array | int) -> tuple[Array, Array]:
     """Solve `shift`, which is one saddle system, K = L and g = m, for the correction of y."""
-    rz = _start_shift(system, y, None)
-    rz, count = conjugate_gradients(system, rz, target, limit)
+    rz, count = conjugate_gradients(system, system.start_shift(y), target, limit)
     y += system.solution()
     return rz, count
-
-
-def _start_shift(system: System, y: Array, f: Array | None) -> Array:
-    """Build the system of `shift` with the right-hand side f - L y; return r'z."""
-    every = system.all_images
-    system.assemble(y, ~every, every)
-    system.r[:] = system.backend.flow(y, f, every) / -system.levels[0].sd
-    if f is not None:
-        system.r[system.isolated()] = 0  # whose value depends on no coefficient
-    return system.start(every)
 
 
 def adjoint(
@@ -270,7 +259,7 @@ def adjoint(
 def _shift_adjoint(system: System, v: Array, tolerance: float, limit: int) -> tuple[Array, Array, Array]:
     """Solve L a + m k = v; return a, dloss/dS and the share of r'z that is left."""
     a = 0 * v
-    first = _start_shift(system, a, v)
+    first = system.start_shift(a, v)
     rz, _ = conjugate_gradients(system, first, tolerance**2 * first, limit)
     a += system.solution()
     flux = system.backend.block_sums(system.backend.flow(a, v, system.all_images))

@@ -34,7 +34,6 @@ class Linearisation:
 
     rz: Array  # [N] r'z at its start
     mu: Array  # [N, h, w] the multiplier in (L y)_p = m_p mu_b y_p
-    at_y: Array  # [N] bool; else the system is that of `shift`
     drift: Array  # [N] by which share some pixel has changed since the system was built
 
 
@@ -52,12 +51,10 @@ def solve_ratio(system: System, y: Array, target: Array, limit: int, far: Array)
         [N] r'z of the y that is left, the best one, and [N] the iterations.
     """
     xp = system.xp
-    now = _first(system, y, far)
-    least = xp.where(now.at_y, now.rz, xp.inf)
-    best = y + 0
-    spent, stale = 0 * (target > target), 0 * (target > target)
-    allowed = WORSE + 0.0 * target
-    live = ~((now.rz <= target) & now.at_y)
+    spent = _approach(system, y, target, limit, far)
+    now = _linearise(system, y, _unknown(system), system.all_images)
+    least, best, stale, allowed = now.rz, y + 0, 0 * spent, WORSE + 0.0 * target
+    live = ~(now.rz <= target)
     for _ in range(STEPS):
         if not bool(live.any()):
             break
@@ -125,16 +122,21 @@ def _unknown(system: System) -> Linearisation:
     """Nothing built yet."""
     zero = 0.0 * system.count
     number = zero[:, 0, 0]
-    return Linearisation(number, zero, system.all_images, number + system.xp.inf)
+    return Linearisation(number, zero, number + system.xp.inf)
 
 
-def _first(system: System, y: Array, far: Array) -> Linearisation:
-    """The system at the start: that of `shift` for images that are far away."""
-    now = _unknown(system)
-    if bool((far < system.xp.inf).any()):
-        now = _linearise(system, y, replace(now, at_y=~system.all_images), system.all_images)
-        now = _moved(system, replace(now, at_y=~(now.rz > far)), system.all_images)
-    return _linearise(system, y, now, now.at_y) if bool(now.at_y.any()) else now
+def _approach(system: System, y: Array, target: Array, limit: Array | int, far: Array) -> Array:
+    """Bring images that are far away nearer, by a step of `shift`; return the iterations."""
+    xp = system.xp
+    rz = system.start_shift(y) if bool((far < xp.inf).any()) else 0.0 * target
+    away = rz > far
+    if not bool(away.any()):
+        return 0 * away
+    goal = xp.where(away, _goal(system, rz, target), xp.inf)
+    _, spent = conjugate_gradients(system, rz, goal, xp.minimum(limit + 0 * away, LIMIT + 0 * away))
+    system.backend.update(y, system.x, system.levels[0].sd * y, away)
+    system.adjust(y, system.hard, away)
+    return spent
 
 
 def _moved(system: System, now: Linearisation, which: Array) -> Linearisation:
@@ -145,10 +147,9 @@ def _moved(system: System, now: Linearisation, which: Array) -> Linearisation:
 def _next(system: System, y: Array, now: Linearisation, live: Array) -> Linearisation:
     """Take the step that the solution of the system gives, and linearise there."""
     xp = system.xp
-    change = system.backend.update(y, system.x, system.levels[0].sd, now.at_y, live)
+    change = system.backend.update(y, system.x, system.levels[0].sd, live)
     system.adjust(y, system.hard, live)
-    drift = xp.where(live & now.at_y, now.drift + change, xp.inf)
-    return _linearise(system, y, Linearisation(now.rz, now.mu, now.at_y | live, drift), live)
+    return _linearise(system, y, replace(now, drift=xp.where(live, now.drift + change, xp.inf)), live)
 
 
 def _linearise(system: System, y: Array, last: Linearisation, which: Array) -> Linearisation:
@@ -156,12 +157,12 @@ def _linearise(system: System, y: Array, last: Linearisation, which: Array) -> L
     xp, backend = system.xp, system.backend
     stale = which & ~(last.drift < STILL)
     if bool(stale.any()):
-        system.assemble(y, last.at_y, stale)
+        system.assemble(y, stale)
     flow = backend.flow(y, None, which)
-    mu = xp.where((which & last.at_y)[:, None, None], _multiplier(system, y, flow), last.mu)
-    backend.right_hand_side(system.r, y, last.at_y, y, mu, 0 * mu, flow, system.levels[0].sd, which)
+    mu = xp.where(which[:, None, None], _multiplier(system, y, flow), last.mu)
+    backend.right_hand_side(system.r, y, y, mu, 0 * mu, flow, system.levels[0].sd, which)
     rz = xp.where(which, system.start(which), last.rz)
-    return Linearisation(rz, mu, last.at_y, xp.where(stale, 0.0, last.drift))
+    return Linearisation(rz, mu, xp.where(stale, 0.0, last.drift))
 
 
 def _multiplier(system: System, y: Array, flow: Array) -> Array:
@@ -182,7 +183,6 @@ def _adjoint_residual(system: System, y: Array, v: Array, a: Array, mu: Array) -
     hard = (mu * moment - backend.block_sums(y, flow)) / xp.where(system.used, total, 1)
     weight = system.inverse_weight * total**2 / xp.where(soft, system.source, 1)
     k = xp.where(system.hard, hard, xp.where(soft, moment / xp.where(soft, weight, 1), 0.0))
-    at_y = system.all_images
-    backend.right_hand_side(system.r, y, at_y, a, mu, k, flow, system.levels[0].sd, at_y)
+    backend.right_hand_side(system.r, y, a, mu, k, flow, system.levels[0].sd, system.all_images)
     system.r[system.isolated()] = 0
-    return system.start(at_y), k
+    return system.start(system.all_images), k

@@ -87,16 +87,16 @@ class System:
 
     # ---- the system at a state y
 
-    def assemble(self, y: Array, at_y: Array, which: Array) -> None:
-        """Build the system of `shift` (w = c, g = m), or where `at_y` that of `ratio` at y (w = c y_p y_n, g = m y^2).
+    def assemble(self, y: Array | None, which: Array) -> None:
+        """Build the system of `ratio` at y (w = c y_p y_n, g = m y^2); None: that of `shift` (w = c, g = m).
 
-        at_y and which are [N] bool; the system of images that are not among `which` stays.
+        which is [N] bool; the system of other images stays.
         """
         slack = self._slack_of_sums()
-        if bool(self.soft.any()):
-            slack = self.xp.where(self.soft & at_y[:, None, None], slack * self._slack_factor(y), slack)
+        if y is not None and bool(self.soft.any()):
+            slack = self.xp.where(self.soft, slack * self._slack_factor(y), slack)
         self.slack[which] = slack[which]
-        self.backend.assemble(self.levels[0], y, at_y, self.used, which)
+        self.backend.assemble(self.levels[0], self.xp.ones_like(self.x) if y is None else y, self.used, which)
         self._invert(self.levels[0])
         self.hard_inverse = self.xp.where(self.hard, self.levels[0].inverse, 0.0)
         for finer, level, grid in zip(self.levels, self.levels[1:], self.grids, strict=False):
@@ -130,6 +130,14 @@ class System:
         else:
             change = xp.where(cells, self.source - mean, 0.0)
         self.backend.change_blocks(y, change, self.is_ratio, active)
+
+    def start_shift(self, y: Array, f: Array | None = None) -> Array:
+        """Begin with the system of `shift` and the right-hand side f - L y; return r'z."""
+        self.assemble(None, self.all_images)
+        self.r[:] = self.backend.flow(y, f, self.all_images) / -self.levels[0].sd
+        if f is not None:
+            self.r[self.isolated()] = 0  # whose value depends on no coefficient
+        return self.start(self.all_images)
 
     # ---- conjugate gradients: the operators of their text in conjugate_gradients.py
 

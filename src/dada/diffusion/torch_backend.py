@@ -62,12 +62,11 @@ class TorchBackend:
 
     # ---- the system
 
-    def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
+    def assemble(self, level: Level, y: Array, used: Array, which: Array) -> None:
         vertical, horizontal = self.c
-        state = torch.where(at_y[:, None, None], y, 1.0)
-        wv = pad(vertical * state[:, 1:] * state[:, :-1], (0, 0, 1, 1))
-        wh = pad(horizontal * state[:, :, 1:] * state[:, :, :-1], (1, 1))
-        g = state**2 if self.measured is None else self.measured * state**2
+        wv = pad(vertical * y[:, 1:] * y[:, :-1], (0, 0, 1, 1))
+        wh = pad(horizontal * y[:, :, 1:] * y[:, :, :-1], (1, 1))
+        g = y**2 if self.measured is None else self.measured * y**2
         diagonal = _edge_sum(wv, wh)
         least = spread(self._block_max(diagonal) * used, self.blocks) * self.eps
         new = _scale(wv, wh, g, torch.maximum(diagonal, least).clamp(min=TINY).sqrt(), self.blocks)
@@ -97,13 +96,12 @@ class TorchBackend:
         return laplacian(y, self.c) if f is None else laplacian(y, self.c) - f
 
     def right_hand_side(
-        self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
+        self, r: Array, y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
     ) -> None:
-        """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
+        """r = y (m (mu a - k) - flow) / sd."""
         push = spread(mu, self.blocks) * a - spread(k, self.blocks)
         push = push if self.measured is None else push * self.measured
-        new = torch.where(at_y[:, None, None], y, 1.0) * (push - flow) / sd
-        r.copy_(torch.where(which[:, None, None], new, r))
+        r.copy_(torch.where(which[:, None, None], y * (push - flow) / sd, r))
 
     # ---- values
 
@@ -118,9 +116,9 @@ class TorchBackend:
         wide = wide if active is None else wide * active[:, None, None]
         y += y * wide if ratio else wide
 
-    def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
-        """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
-        u = torch.where(relative[:, None, None], x / sd, x / (sd * y))
+    def update(self, y: Array, x: Array, sd: Array, active: Array) -> Array:
+        """y *= 1 + u, kept positive, with u = x / sd; return the largest |u|."""
+        u = x / sd
         factor = torch.where(u > -0.5, 1 + u, 0.25 / (-u).clamp(min=0.5))
         y.copy_(torch.where(active[:, None, None], (y * factor).clamp(min=TINY), y))
         return u.abs().amax((1, 2))

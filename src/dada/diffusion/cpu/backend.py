@@ -125,18 +125,12 @@ class CpuBackend:
 
     # ---- the system
 
-    def assemble(self, level: Level, y: Array, at_y: Array, used: Array, which: Array) -> None:
+    def assemble(self, level: Level, y: Array, used: Array, which: Array) -> None:
         layout = self._only(level.layout, which)
-        self._call(system.weigh, layout, self.cv, self.ch, self._state(y, at_y), level.wv, level.wh, level.g)
+        self._call(system.weigh, layout, self.cv, self.ch, y, level.wv, level.wh, level.g)
         if self.partly:
             level.g *= self.measured
         self._scale(level, used, self.eps, layout)
-
-    def _state(self, y: Array, at_y: Array) -> Array:
-        """y, and 1 for images that are not `at_y`."""
-        if at_y.any():
-            return y if at_y.all() else np.where(at_y[:, None, None], y, self.kind(1))
-        return np.ones_like(y)
 
     def _scale(self, level: Level, used: Array, share: float, layout: Layout) -> None:
         self._call(system.root, layout, level.wv, level.wh, used, share, TINY, level.sd)
@@ -161,11 +155,10 @@ class CpuBackend:
         return out if f is None else np.subtract(out, f, out=out)
 
     def right_hand_side(
-        self, r: Array, y: Array, at_y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
+        self, r: Array, y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
     ) -> None:
-        """r = y (m (mu a - k) - flow) / sd, and without the factor y unless `at_y`."""
-        given = self._state(y, at_y), a, mu, k, self.measured, flow, sd
-        self._call(system.right_hand_side, self._only(self.layout, which), *given, r)
+        """r = y (m (mu a - k) - flow) / sd."""
+        self._call(system.right_hand_side, self._only(self.layout, which), y, a, mu, k, self.measured, flow, sd, r)
 
     # ---- values
 
@@ -182,9 +175,9 @@ class CpuBackend:
         share = self.measured * (y if ratio else np.ones_like(y))
         self._call(iteration.add_constraint, self._only(self.layout, active), y, share, change)
 
-    def update(self, y: Array, x: Array, sd: Array, relative: Array, active: Array) -> Array:
-        """y *= 1 + u, kept positive, with u = x / sd, or x / (sd y) unless `relative`; return the largest |u|."""
-        self._call(outputs.update, self._only(self.layout, active), y, x, sd, relative, self.of_bands)
+    def update(self, y: Array, x: Array, sd: Array, active: Array) -> Array:
+        """y *= 1 + u, kept positive, with u = x / sd; return the largest |u|."""
+        self._call(outputs.update, self._only(self.layout, active), y, x, sd, self.of_bands)
         return self.of_bands.max(1)
 
     # ---- conjugate gradients

@@ -30,8 +30,8 @@ def block_sums(layout, a, b, product, out):
 
 
 @kernel
-def update(layout, y, x, sd, relative, largest):
-    """y *= 1 + u with u = x / sd, or x / (sd y) unless `relative` [N]; largest [N, bands] receives max |u|.
+def update(layout, y, x, sd, largest):
+    """y *= 1 + u with u = x / sd; largest [N, bands] receives max |u|.
 
     Below -1/2 the factor goes on as -1 / (4 u), with the same value and slope, so that y stays positive.
     """
@@ -43,7 +43,7 @@ def update(layout, y, x, sd, relative, largest):
         most = np.zeros(W, y.dtype)  # of each column, as a single maximum is not vectorised
         for i in range(rows[first], rows[last]):
             for j in range(W):
-                u = x[n, i, j] / (sd[n, i, j] if relative[n] else sd[n, i, j] * y[n, i, j])
+                u = x[n, i, j] / sd[n, i, j]
                 most[j] = max(most[j], abs(u))
                 y[n, i, j] = max(y[n, i, j] * (one + u if u > -half else quarter / max(-u, half)), tiny)
         largest[n, band] = most.max()
