@@ -46,7 +46,7 @@ def main() -> None:
     print("| | " + " | ".join(found) + " |\n| --- |" + " ---: |" * len(found))
     for row in rows:
         print(f"| {row.removesuffix(' mse')} | " + " | ".join(f"{shares[row]:.3f}" for shares in found.values()) + " |")
-    print("| mean | " + " | ".join(f"{score(shares):.3f}" for shares in found.values()) + " |")
+    print("| geometric mean | " + " | ".join(f"{score(shares):.3f}" for shares in found.values()) + " |")
 
 
 if __name__ == "__main__":

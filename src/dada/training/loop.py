@@ -36,8 +36,8 @@ def train(config: TrainConfig) -> Path:
     bit on a CPU with the same number of threads.
 
     Returns:
-        The best weights: lowest mean share of bicubic's MSE (with augmentation "paper" lowest L1), or the last ones
-        where nothing is measured.
+        The best weights, by the geometric mean of the shares of bicubic's MSE (with augmentation "paper" by L1), or the
+        last ones where nothing is measured.
 
     Raises:
         InputError: the configuration, data or folder cannot be used.

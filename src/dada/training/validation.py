@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from itertools import islice
 
@@ -54,7 +55,7 @@ class Validation:
         return shares
 
     def score(self, shares: dict[str, float]) -> float:
-        """What the best weights have the least of: the mean share of bicubic's MSE."""
+        """What the best weights have the least of: the geometric mean of the shares of bicubic's MSE."""
         return score(shares)
 
     def _total(self, network: nn.Module | None, samples: list[Sample]) -> Tensor:
@@ -75,9 +76,12 @@ def measured(network: nn.Module | None, samples: list[Sample]) -> list[Sums]:
 
 
 def score(shares: dict[str, float], error: str = "mse") -> float:
-    """The mean share over data sets and factors; infinite where nothing was measured."""
+    """The geometric mean of the shares of all data sets and factors; infinite where nothing was measured.
+
+    A few far pixels of one set may make its share ten times as large: that shall not decide alone.
+    """
     values = [value for name, value in shares.items() if name.endswith(f" {error}")]
-    return sum(values) / len(values) if values else float("inf")
+    return math.prod(value ** (1 / len(values)) for value in values) if values else math.inf
 
 
 def whole(dataset: Dataset, size: int) -> list[Pair]:
