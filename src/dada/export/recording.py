@@ -1,7 +1,8 @@
 """A graph recorded by torch and written as ONNX.
 
-torch has two ways to write ONNX. The newer one (torch.export) needs minutes of symbolic algebra for these networks and
-free sizes, the older one (tracing) a second; tests compare what comes out with torch at other sizes than the example's.
+torch has two ways to write ONNX. For free sizes the newer one (torch.export) spends long on symbolic algebra; the older
+one (tracing), which torch calls legacy, does not. A trace may take a size for a constant: tests compare what comes out
+with torch at other sizes than the example's.
 """
 
 from __future__ import annotations
