@@ -8,6 +8,7 @@ colour camera and from `baseline` metres to its right. Compared are, over the pi
     never shifted     upsample, sampling point, depth from the colour camera's own place
     whole pixels      the same measurements as points on the colour pixels nearest to them, completed
     aligned           depth from the place beside, aligned, completed
+    visible points    the same with all points of that depth but those that the truth shows to be hidden
     not aligned       that depth, upsampled as if it had not been shifted
     averaged          upsample of block means of the truth: more than a camera of one ray a pixel measures
 """
@@ -16,13 +17,15 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from contextlib import suppress
 
 import numpy as np
 
 import dada
+from dada.errors import InputError
 from dada.io.cameras import Camera, Transform
 from dada.scene import focal_length, render, render_depth
-from dada.upsampling.alignment import align
+from dada.upsampling.alignment import Aligned, align
 
 SAME = 0.02  # of a depth: how much nearer a surface must be to hide another
 
@@ -41,17 +44,21 @@ def main() -> None:
     at_home, beside = render_depth(*coarse, (0.0, 0.0, 0.0)), render_depth(*coarse, place)
     cameras = camera(coarse), camera(size)
     home = align(at_home, *cameras, Transform(np.eye(3), np.zeros(3)), size)
-    moved = align(beside, *cameras, Transform(np.eye(3), np.array(place)), size)
+    beside_home = Transform(np.eye(3), np.array(place))
+    moved, every = align(beside, *cameras, beside_home, size), every_point(beside, cameras, beside_home, size)
+    behind = every[:, 2] > truth[pixels_of(every)] * (1 + SAME)
     results = {
         "never shifted": dada.upsample(at_home, guide, model=args.model, sampling="point").values,
         "whole pixels": dada.complete(home.image, guide, model=args.model).values,
         "aligned": dada.complete(moved.image, guide, model=args.model).values,
+        "visible points": dada.complete(nearest(every[~behind], size), guide, model=args.model).values,
         "not aligned": dada.upsample(beside, guide, model=args.model, sampling="point").values,
         "averaged": dada.upsample(means(truth, coarse), guide, model=args.model).values,
     }
     seen = visible(truth, render_depth(*size, place), args.baseline)
     title = f"{size[1]} x {size[0]}, x{args.factor}, baseline {args.baseline:g} m"
     print(f"{title}: {seen.mean():.1%} of pixels seen by both")
+    print(count(every, behind, moved))
     base = None
     for name, values in results.items():
         error = np.abs(values - truth)
@@ -66,6 +73,42 @@ def camera(size: tuple[int, int]) -> Camera:
     """That of the room, for an image of H x W."""
     focal = focal_length(*size)
     return Camera(focal, focal, (size[1] - 1) / 2, (size[0] - 1) / 2)
+
+
+def every_point(
+    depth: np.ndarray, cameras: tuple[Camera, Camera], transform: Transform, size: tuple[int, int]
+) -> np.ndarray:
+    """(n, 3) x, y and depth of all points, each aligned by itself, so that none hides another."""
+    found = []
+    for row, col in np.argwhere(np.isfinite(depth)):
+        alone = np.zeros(depth.shape, bool)
+        alone[row, col] = True
+        with suppress(InputError):  # it falls outside
+            found.append(align(depth, *cameras, transform, size, alone).points)
+    return np.concatenate(found)
+
+
+def pixels_of(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the pixels nearest to points."""
+    col, row = (np.floor(points[:, i] + 0.5).astype(int) for i in (0, 1))
+    return row, col
+
+
+def nearest(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """[H, W] depth of the nearest point on each pixel, NaN elsewhere."""
+    image = np.full(size, np.inf)
+    np.minimum.at(image, pixels_of(points), points[:, 2])
+    return np.where(np.isfinite(image), image, np.nan)
+
+
+def count(every: np.ndarray, behind: np.ndarray, moved: Aligned) -> str:
+    """How many points are left out, and how many of those should be."""
+    kept = {tuple(point) for point in moved.points.tolist()}
+    out = np.array([tuple(point) not in kept for point in every.tolist()])
+    return (
+        f"{len(every)} points: left out {(out & behind).sum()} that are behind the surface of their pixel and "
+        f"{(out & ~behind).sum()} that are not; kept {(~out & behind).sum()} that are"
+    )
 
 
 def means(truth: np.ndarray, coarse: tuple[int, int]) -> np.ndarray:
