@@ -234,3 +234,17 @@ def test_an_unknown_sampling_is_refused(scene, text):
 def test_the_text_of_a_sampling_is_read_back():
     for sampling in (MEAN, Sampling("point"), Sampling("point", (0.25, 0.0)), Sampling("bicubic")):
         assert Sampling.of(str(sampling)) == sampling
+
+
+def test_a_resized_source_that_is_not_given_back_because_of_bounds_is_warned_of():
+    """The truth leaves the range of the source by more than "auto" lets a result go."""
+    depth = np.full((64, 64), 2.0)
+    depth[:, 30:33], guide = 9.0, np.full((64, 64), 200, np.uint8)
+    guide[:, 30:33] = 20
+    source = down(depth, "bicubic", (8, 8))
+    report = dada.upsample(source, guide, model="none", sampling="bicubic").report
+    assert report.bounded_pixels
+    assert any("adjust shift" in text for text in report.warnings)
+    plain = dada.upsample(source, guide, model="none", sampling="bicubic", adjust="shift").report
+    assert plain.consistency_max <= 1e-4 * np.ptp(source)
+    assert not any("kept back" in text for text in plain.warnings)

@@ -267,7 +267,7 @@ class Run:
                 f"equilibrium not reached at all seams: after {self.sweeps} sweeps over them the last still "
                 f"changed {self.residual:.1e}, tolerance {plan.settings.tolerance:g}"
             )
-        notes += _about_resizing(plan, measured)
+        notes += _about_resizing(plan, measured, self.counts["bounded"])
         return RasterReport(
             target_size=plan.geometry.size, source_size=plan.geometry.cells, factors=plan.whole.factors,
             model=plan.model, adjust=plan.adjust, sampling=str(plan.sampling),
@@ -278,15 +278,16 @@ class Run:
         )  # fmt: skip
 
 
-def _about_resizing(plan: Plan, measured: Measured) -> list[str]:
+def _about_resizing(plan: Plan, measured: Measured, bounded: int) -> list[str]:
     """That a resized source is not met to its tolerance, if so."""
     rounding = 0.5 if np.dtype(plan.stored.dtype).kind in "ui" else 0.0
     allowed = MISFIT * (plan.whole.high - plan.whole.low) * abs(plan.stored.gain) + rounding
     if plan.sampling.kind != "bicubic" or measured.consistency_max <= allowed:
         return []
+    kept_back = ". With --adjust shift no pixel is kept back, and the promise holds"
     return [
         f"resized back down, the result differs from the source by up to {measured.consistency_max:.2g} stored units, "
-        f"more than the {allowed:.2g} that are promised"
+        f"more than the {allowed:.2g} that are promised" + (kept_back if bounded else "")
     ]
 
 

@@ -32,7 +32,7 @@ from dada.upsampling.memory import check_memory
 from dada.upsampling.problem import Problem, too_extreme
 from dada.upsampling.registration import MIN_AGREEMENT, edge_agreement
 from dada.upsampling.result import Report, Result, UpsampleWarning, consistency
-from dada.upsampling.sampling import chosen_sampling
+from dada.upsampling.sampling import about_bounds, chosen_sampling
 from dada.upsampling.solve import Solved, direct, solve
 from dada.upsampling.solver import Precision, Solver, SolverName
 from dada.upsampling.source import ArrayLike, Cells, Marker, check_sizes, read_source
@@ -206,6 +206,8 @@ def reported(
     names["precision"] = "bfloat16" if half else "float64" if way.precision == "float64" else "float32"
     how = problem.sampling if problem.points is None else Sampling("point")
     report = _report(inputs, solved, values, kept, how, warnings=notes, **names, **known)
+    if how.kind == "bicubic" and report.bounded_pixels:
+        notes += about_bounds(report.consistency_max, problem.ranges()[0], report.bounded_pixels)
     edges = None if solved.coefficients is None else tuple(_of_kind(inputs, part) for part in solved.coefficients)
     return Result(values, _of_kind(inputs, kept), report, edges)
 

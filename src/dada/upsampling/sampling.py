@@ -20,6 +20,7 @@ from dada.diffusion.coefficients import laplacian
 from dada.errors import InputError
 from dada.models.learning_free import LearningFree
 from dada.sample import Sampling
+from dada.sample.sampling import MISFIT
 from dada.upsampling.problem import Problem, Scaled
 
 JUMP = 0.1  # of the range of the source, between the two neighbours of a cell
@@ -70,6 +71,22 @@ def check_means(source: np.ndarray, valid: np.ndarray, warn: Warn) -> None:
             "the source looks sampled at single pixels, not averaged, and sampling mean was used: if it came from a "
             "sensor without averaging or from a nearest-neighbour resize, use sampling point (--sampling point)"
         )
+
+
+def about_bounds(misfit: float | None, ends: tuple[float, float], bounded: int) -> list[str]:
+    """That a resized source is not given back to its tolerance where a result was kept within bounds, if so.
+
+    Args:
+        misfit: largest |result resized back down - source|.
+        ends: least and largest value of the source.
+        bounded: how many pixels were kept back.
+    """
+    if not misfit or misfit <= MISFIT * (ends[1] - ends[0]):
+        return []
+    return [
+        f"resized back down, the result differs from the source by up to {misfit:.2g}: {bounded} pixels would have "
+        "gone far from all measurements, and were kept back. With adjust shift (--adjust shift) nothing is kept back"
+    ]
 
 
 def mean_odds(problem: Problem) -> float:
