@@ -10,6 +10,8 @@ from dada.diffusion import Coefficients, equilibrium
 from dada.errors import InputError
 from dada.sample import MEAN, Sampling, bicubic, make_sample
 from dada.upsampling import UpsampleWarning
+from dada.upsampling.problem import Problem
+from dada.upsampling.sampling import likeness
 
 pytestmark = pytest.mark.filterwarnings("ignore::dada.upsampling.UpsampleWarning")
 SIZE = (96, 120)
@@ -210,6 +212,26 @@ def test_auto_tells_means_from_samples(scene, kind):
     result = dada.upsample(down(depth, kind, (24, 30)), guide, model="none", sampling="auto")
     assert result.report.sampling == kind
     assert not any("auto" in text for text in result.report.warnings)
+
+
+@pytest.mark.parametrize("cells", [(24, 30), (12, 15)])
+def test_means_of_the_source_go_with_means_of_the_guide_and_points_with_its_pixels(scene, cells):
+    depth, colour = scene
+    texture = np.random.default_rng(0).normal(size=SIZE)  # that depth and guide share, whatever their units
+    guide = torch.from_numpy(colour / 255 + 0.1 * texture[..., None]).float().permute(2, 0, 1)[None]
+    for unit in (1.0, 1000.0):
+        for kind, sign in (("mean", -1), ("point", 1)):
+            source = torch.from_numpy(unit * down(depth + 0.05 * texture, kind, cells))[None, None]
+            known = torch.ones_like(source, dtype=torch.bool)
+            known[..., 3, 4], source[..., 3, 4] = False, 0
+            assert sign * likeness(Problem(guide, source, known)) > 0.1
+
+
+def test_auto_does_not_decide_by_a_guide_without_anything_on_it(scene):
+    source = down(scene[0], "mean", (24, 30))
+    report = dada.upsample(source, np.full((*SIZE, 3), 9, np.uint8), model="none", sampling="auto").report
+    assert report.sampling == "mean"
+    assert any("not clear" in text for text in report.warnings)
 
 
 def test_auto_says_where_it_cannot_tell():

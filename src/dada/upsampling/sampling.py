@@ -1,10 +1,12 @@
 """Was a source averaged or sampled? What "auto" makes of it.
 
-Two signs are weighed. First, where a jump passes through a cell, the mean over the cell lies between its neighbours,
+Three signs are weighed. First, where a jump passes through a cell, the mean over the cell lies between its neighbours,
 and a sample lies on one side. Counted are cells in a row or column whose two neighbours differ by a jump, with little
 change beyond them. The share of those that lie between is about 2/3 for means and 1/5 for samples, and varies from
 image to image (beta-binomial). Second, the energy of the diffusion: samples that are taken for means must be made up
-for within each block, which costs energy. `benchmarks/sampling.py` measures how surely both together tell.
+for within each block, which costs energy. Third, the guide: in windows of 3 x 3 cells, means of the source go better
+with means of the guide, samples with the guide's pixels there. `benchmarks/sampling.py` measures how surely all three
+tell together.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from math import lgamma, log, log2
 
 import numpy as np
 import torch
+from torch.nn.functional import unfold
 
 from dada.diffusion import Coefficients, equilibrium
 from dada.diffusion.coefficients import laplacian
@@ -31,9 +34,13 @@ RANGE = (2, 98)  # percentiles
 MEANS, POINTS = (5.9, 2.8), (0.71, 3.04)  # beta distributions of the share over images
 LIKELY = 4.0  # least |logarithm| of the counts' likelihood ratio for a warning: no mean of the validation scenes has it
 
-# logistic regression on NYUv2 validation frames, Aloe, scenes of Middlebury's third size and rendered ones, x4 to x32
-CONSTANT, COUNTS, ENERGY, FACTOR, ENERGY_FACTOR = -0.27, 0.58, -1.96, 1.16, -1.07
-SURE = 1.0  # least |log odds| for a decision
+# logistic regression on training frames of NYUv2 and of Middlebury's third size, x4 to x32
+CONSTANT, COUNTS, ENERGY, FACTOR, ENERGY_FACTOR, GUIDE, GUIDE_FACTOR = 4.10, 0.44, -7.31, -0.82, 2.16, -13.38, 5.30
+MIDDLE = 3.5  # logarithm of the factor that the others are relative to
+SURE = 1.38  # least |log odds| for a decision, chosen on NYUv2 validation frames
+CLEAR = 2.0  # |logarithm| of the counts' likelihood ratio from which the other signs may not overrule it
+WINDOW, BANDS = 3, 3  # cells a side, and bands of the guide, of the linear models of the third sign
+RIDGE, FLOOR = 1e-4, 1e-10  # of a guide in 0..1; of the source's variance: below, there is nothing to explain
 LOOSE = 1e-3  # tolerance of the two solutions
 
 Warn = Callable[[str], None]
@@ -93,10 +100,39 @@ def mean_odds(problem: Problem) -> float:
     """Logarithm of the odds that the source of a problem of one image holds means, not samples; 0: cannot tell."""
     counts = likelihood(*_arrays(problem))
     means, points = (_energy(problem, Sampling(kind)) for kind in ("mean", "point"))
-    if not (means > 0 and points > 0):
+    flat = not bool((problem.guide != problem.guide[..., :1, :1]).any())
+    if flat or not (means > 0 and points > 0):
         return 0.0
-    energy, size = log(means / points), log2(problem.size[0] / problem.cells[0])
-    return CONSTANT + COUNTS * counts + (ENERGY + ENERGY_FACTOR * size) * energy + FACTOR * size
+    energy, size = log(means / points), log2(problem.size[0] / problem.cells[0]) - MIDDLE
+    odds = CONSTANT + COUNTS * counts + FACTOR * size + (ENERGY + ENERGY_FACTOR * size) * energy
+    odds += (GUIDE + GUIDE_FACTOR * size) * likeness(problem)
+    return 0.0 if abs(counts) >= CLEAR and counts * odds < 0 else odds
+
+
+def likeness(problem: Problem) -> float:
+    """How much more of the source the guide's means leave unexplained than its points do, as a logarithm.
+
+    In each window of cells the source is explained by a linear model of the guide.
+    """
+    valid, source = problem.valid, problem.source.double()
+    windows = unfold(valid.double(), WINDOW)[0].amin(dim=0) > 0  # [n]
+    if min(problem.cells) < WINDOW or not bool(windows.any()):
+        return 0.0
+    spread = float(source[valid].var(correction=0))
+    if not spread > 0:
+        return 0.0
+    y = unfold(source, WINDOW)[0, :, windows].T  # [n, 9]
+    y = y - y.mean(dim=1, keepdim=True)
+    left = []
+    for kind in (Sampling("mean"), Sampling("point")):
+        coarse = kind.down(problem.guide[:, :BANDS].double(), problem.cells)
+        x = unfold(coarse, WINDOW)[0][:, windows].T.reshape(len(y), -1, WINDOW**2)  # [n, C, 9]
+        x = x - x.mean(dim=2, keepdim=True)
+        gram = x @ x.mT + RIDGE * WINDOW**2 * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+        along = x @ y[..., None]
+        rest = y.square().sum(dim=1) - (along * torch.linalg.solve(gram, along)).sum(dim=(1, 2))
+        left.append(rest.clamp(min=FLOOR * spread).log())
+    return float((left[0] - left[1]).mean())
 
 
 def _energy(problem: Problem, sampling: Sampling) -> float:
