@@ -5,11 +5,8 @@ formula, with a unit diagonal,
 
     z = r - g kappa_b,    kappa_b = (sum g r) / (slack_b + sum g^2)
 
-is a projection for hard cells (slack 0) and drops the constraint for cells without a measurement (slack infinite). The
-multiplier of every direction follows from its recurrence, so that hard, soft and unmeasured cells run through the same
-code without a large or a small number anywhere.
-
-sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke): that is what decides when to stop.
+is right for hard, soft and unmeasured cells alike. sqrt(r'z) estimates the energy norm of the error, sqrt(e'Ke): that
+is what decides when to stop.
 """
 
 from __future__ import annotations

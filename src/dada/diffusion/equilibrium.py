@@ -1,14 +1,6 @@
 """The image at which the paper's loop ends, computed directly, with exact gradients by the implicit function theorem.
 
-Gradient. At the equilibrium (system.py) let v = dloss/dy. The adjoint image a and a multiplier k_b for each block solve
-
-    shift   L a + m k = v,            sum_b(m a)   = slack n^2 k
-    ratio   (L - mu) a + m k = v,     sum_b(m y a) = slack n^2 down(y)^2 / S k
-
-and then, whatever the number of iterations was,
-
-    dloss/dc_pn = -(a_p - a_n)(y_p - y_n),    dloss/dS_b = n k  (times down(y) / S for a soft cell of `ratio`),
-    dloss/dw_b = dloss/dS_b (S - down(y)) / w.
+The equations of the adjoint, and of the gradient, are in docs/explanation/mathematics.md.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """`ratio` by Newton's method in log y, and its adjoint by the transpose of the same iteration.
 
-In u = log y the flow divided by y, sum c_pn (1 - exp(u_n - u_p)), must be constant in each block. Its derivative is
-Y^-2 K with K the *symmetric* Laplacian of the weights c_pn y_p y_n, whatever y is. So each Newton step is a saddle
-system with g = m y^2, followed by the exact adjustment (Eq. 3). The exact Newton step would keep sum(y x) = 0 instead
-of sum(y^2 x) = 0; the adjustment makes up for it, and the system stays symmetric. Values stay positive.
-
-From a start far away the first step is that of `shift`, which is convex. r'z may rise for a step, since the adjustment
-stirs up short waves that the next step smooths in a few iterations.
+Each step is a saddle system with the weights c_pn y_p y_n and g = m y^2, followed by the exact adjustment (Eq. 3):
+"`ratio`" in docs/explanation/mathematics.md says why.
 """
 
 from __future__ import annotations
@@ -153,14 +148,16 @@ def _next(system: System, y: Array, now: Linearisation, live: Array) -> Linearis
 
 
 def _linearise(system: System, y: Array, last: Linearisation, which: Array) -> Linearisation:
-    """Linearise these images at y; while little has changed, only the right-hand side is new."""
+    """Linearise these images at y; while little has changed, only the right-hand side y (m mu y - L y) / sd is new."""
     xp, backend = system.xp, system.backend
     stale = which & ~(last.drift < STILL)
     if bool(stale.any()):
         system.assemble(y, stale)
     flow = backend.flow(y, None, which)
     mu = xp.where(which[:, None, None], _multiplier(system, y, flow), last.mu)
-    backend.right_hand_side(system.r, y, y, mu, 0 * mu, flow, system.levels[0].sd, which)
+    flow *= -1
+    backend.add(flow, y, mu, which)
+    system.r[which] = (y * flow / system.levels[0].sd)[which]
     rz = xp.where(which, system.start(which), last.rz)
     return Linearisation(rz, mu, xp.where(stale, 0.0, last.drift))
 
@@ -176,13 +173,16 @@ def _multiplier(system: System, y: Array, flow: Array) -> Array:
 
 
 def _adjoint_residual(system: System, y: Array, v: Array, a: Array, mu: Array) -> tuple[Array, Array]:
-    """Take what is left of the adjoint equation at a as the right-hand side; return r'z and the multiplier k."""
+    """Take what is left of the adjoint equation at a, y (m (mu a - k) + v - L a) / sd; return r'z and k."""
     xp, backend, soft = system.xp, system.backend, system.soft
     flow = backend.flow(a, v, system.all_images)
     total, moment = backend.block_sums(y), backend.block_sums(y, a)
     hard = (mu * moment - backend.block_sums(y, flow)) / xp.where(system.used, total, 1)
     weight = system.inverse_weight * total**2 / xp.where(soft, system.source, 1)
     k = xp.where(system.hard, hard, xp.where(soft, moment / xp.where(soft, weight, 1), 0.0))
-    backend.right_hand_side(system.r, y, a, mu, k, flow, system.levels[0].sd, system.all_images)
+    flow *= -1
+    backend.add(flow, a, mu, None)
+    backend.add(flow, None, -k, None)
+    system.r[:] = y * flow / system.levels[0].sd
     system.r[system.isolated()] = 0
     return system.start(system.all_images), k

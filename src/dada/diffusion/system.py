@@ -1,19 +1,11 @@
 """The saddle system to which both adjustments come down, for a batch of images on any backend.
 
-The paper's loop (loop.py) stands still where the adjustment gives back what flows out of every pixel. With L the graph
-Laplacian of the coefficients, m_p = 1 for the measured pixels of block b and n_b their number:
-
-    shift   (L y)_p = m_p mu_b          ratio   (L y)_p = m_p mu_b y_p          and in both   down(y)_b = S_b
-
-A soft cell of weight w_b replaces the last equation by  n_b mu_b = w_b (S_b - down(y)_b)  for `shift` and by
-n_b mu_b down(y)_b = w_b (S_b - down(y)_b)  for `ratio`: the flow into the block pays for the misfit.
-
-Both are solved through systems of one kind. With positive edge weights K, a vector g in each block and a slack in each
-cell,
+With positive edge weights K, a vector g in each block and a slack in each cell,
 
     K x + g k_b = f,    (sum over the block of g x) - slack_b k_b = 0
 
-The slack is 0 for a hard cell, which must be met exactly, and infinite for one without a measurement.
+The slack is 0 for a hard cell, which must be met exactly, and infinite for one without a measurement. How the end of
+the paper's loop (loop.py) comes down to this is derived in docs/explanation/mathematics.md.
 
 Fields are [N, H, W], cells [N, h, w] and numbers [N], in the arrays of the backend: NumPy with compiled kernels
 (cpu/backend.py), or torch on any device (torch_backend.py). The text is the same for both.
@@ -129,7 +121,7 @@ class System:
             change = xp.where(cells, self.source / xp.where(cells, mean, 1) - 1, 0.0)
         else:
             change = xp.where(cells, self.source - mean, 0.0)
-        self.backend.change_blocks(y, change, self.is_ratio, active)
+        self.backend.add(y, y if self.is_ratio else None, change, active)
 
     def start_shift(self, y: Array, f: Array | None = None) -> Array:
         """Begin with the system of `shift` and the right-hand side f - L y; return r'z."""

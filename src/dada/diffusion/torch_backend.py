@@ -95,14 +95,6 @@ class TorchBackend:
         """L y - f."""
         return laplacian(y, self.c) if f is None else laplacian(y, self.c) - f
 
-    def right_hand_side(
-        self, r: Array, y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
-    ) -> None:
-        """r = y (m (mu a - k) - flow) / sd."""
-        push = spread(mu, self.blocks) * a - spread(k, self.blocks)
-        push = push if self.measured is None else push * self.measured
-        r.copy_(torch.where(which[:, None, None], y * (push - flow) / sd, r))
-
     # ---- values
 
     def block_sums(self, a: Array, b: Array | None = None, active: Array | None = None) -> Array:
@@ -110,11 +102,12 @@ class TorchBackend:
         values = a if b is None else a * b
         return block_sum(values if self.measured is None else values * self.measured, self.blocks)
 
-    def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
-        wide = spread(change, self.blocks)
+    def add(self, values: Array, a: Array | None, cells: Array, active: Array | None) -> None:
+        """values += m a cells, with the cell that holds the pixel; None: a = 1."""
+        wide = spread(cells, self.blocks)
         wide = wide if self.measured is None else wide * self.measured
         wide = wide if active is None else wide * active[:, None, None]
-        y += y * wide if ratio else wide
+        values += wide if a is None else a * wide
 
     def update(self, y: Array, x: Array, sd: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd; return the largest |u|."""

@@ -16,7 +16,7 @@ from ..blocks import Blocks
 from ..coefficients import Coefficients
 from ..measurement import Adjust, Measurement
 from ..multigrid import TINY, Grid, Level
-from . import grids, iteration, loop, outputs, smoothing, system
+from . import iteration, loop, outputs, smoothing, system
 
 LINE = 64  # bytes of a line of the processor's cache
 BAND = 1 << 14  # least pixels of a band, which is what one task of a kernel works on
@@ -139,7 +139,7 @@ class CpuBackend:
     def coarsen(self, fine: Level, coarse: Level, which: Array) -> None:
         """Fill a grid within blocks: groups of pixels of the finer one become one pixel each."""
         groups = self._only(fine.groups, which)
-        self._call(grids.gather, groups, fine.wv, fine.wh, fine.g, fine.sd, coarse.wv, coarse.wh, coarse.g)
+        self._call(system.gather, groups, fine.wv, fine.wh, fine.g, fine.sd, coarse.wv, coarse.wh, coarse.g)
         self._scale(coarse, coarse.squares > -1, 0.0, self._only(coarse.layout, which))
 
     def across_cells(self, fine: Level, coarse: Level, grid: Grid, slack: Array) -> None:
@@ -154,12 +154,6 @@ class CpuBackend:
         self._call(system.flow, self._only(self.layout, active), y, self.cv, self.ch, out)
         return out if f is None else np.subtract(out, f, out=out)
 
-    def right_hand_side(
-        self, r: Array, y: Array, a: Array, mu: Array, k: Array, flow: Array, sd: Array, which: Array
-    ) -> None:
-        """r = y (m (mu a - k) - flow) / sd."""
-        self._call(system.right_hand_side, self._only(self.layout, which), y, a, mu, k, self.measured, flow, sd, r)
-
     # ---- values
 
     def block_sums(self, a: Array, b: Array | None = None, active: Array | None = None) -> Array:
@@ -170,10 +164,10 @@ class CpuBackend:
         self._call(outputs.block_sums, self._only(self.layout, active), a, a if b is None else b, b is not None, out)
         return out
 
-    def change_blocks(self, y: Array, change: Array, ratio: bool, active: Array | None) -> None:
-        """Eq. 3: y += m y change (`ratio`) or y += m change (`shift`), with the change of each pixel's cell."""
-        share = self.measured * (y if ratio else np.ones_like(y))
-        self._call(iteration.add_constraint, self._only(self.layout, active), y, share, change)
+    def add(self, values: Array, a: Array | None, cells: Array, active: Array | None) -> None:
+        """values += m a cells, with the cell that holds the pixel; None: a = 1."""
+        g = self.measured * (np.ones_like(values) if a is None else a)
+        self._call(iteration.add_constraint, self._only(self.layout, active), values, g, cells)
 
     def update(self, y: Array, x: Array, sd: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd; return the largest |u|."""

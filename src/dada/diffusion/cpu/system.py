@@ -1,10 +1,9 @@
-"""Kernels that build the saddle system and its right-hand sides.
+"""Kernels that build the saddle system, on the finest grid and on coarser ones, and its right-hand sides.
 
 All kernels of this folder work on a batch: fields are [N, H, W], cells [N, h, w]. Their `layout` is the first row and
 column of each block, and the tasks that threads share: image, number of the band, and its first and last block row. A
-band is a part of an image; what one task writes, no other reads in the same kernel. `measured` is m, or [1, 1, 1] if m
-= 1 everywhere. Weights have a border of zeros: wv [N, H + 1, W], of which row i joins the pixel rows i - 1 and i, and
-wh [N, H, W + 1].
+band is a part of an image; what one task writes, no other reads in the same kernel. Weights have a border of zeros:
+wv [N, H + 1, W], of which row i joins the pixel rows i - 1 and i, and wh [N, H, W + 1].
 """
 
 from __future__ import annotations
@@ -108,22 +107,26 @@ def flow(layout, y, cv, ch, out):
 
 
 @kernel
-def right_hand_side(layout, y, a, mu, k, measured, flow, sd, r):
-    """r = y (m (mu a - k) - flow) / sd."""
-    rows, cols, tasks = layout
-    W = r.shape[2]
-    partly = measured.size == r.size
+def gather(layout, wv, wh, g, sd, wv_c, wh_c, g_c):
+    """Sum unscaled weights and g over groups of pixels; edges inside a group vanish."""
+    prow, pcol, tasks = layout
+    W = sd.shape[2]
     for task in range(tasks.shape[0]):
         n, _, first, last = tasks[task]
-        slope, offset = np.empty(W, r.dtype), np.empty(W, r.dtype)
-        for block in range(first, last):
-            expand(mu[n, block], cols, slope)
-            expand(k[n, block], cols, offset)
-            for i in range(rows[block], rows[block + 1]):
+        line, side = np.empty(W, sd.dtype), np.empty(W, sd.dtype)
+        for group in range(first, last):
+            top = prow[group]
+            if top > 0:
                 for j in range(W):
-                    r[n, i, j] = slope[j] * a[n, i, j] - offset[j]
-                if partly:
-                    for j in range(W):
-                        r[n, i, j] *= measured[n, i, j]
+                    line[j] = wv[n, top, j] * sd[n, top - 1, j] * sd[n, top, j]
+                reduce(line, pcol, wv_c[n, group])
+            line[:] = 0
+            side[:] = 0
+            for i in range(top, prow[group + 1]):
                 for j in range(W):
-                    r[n, i, j] = y[n, i, j] * (r[n, i, j] - flow[n, i, j]) / sd[n, i, j]
+                    line[j] += g[n, i, j] * sd[n, i, j]
+                for j in range(1, W):
+                    side[j] += wh[n, i, j] * sd[n, i, j - 1] * sd[n, i, j]
+            reduce(line, pcol, g_c[n, group])
+            for J in range(1, pcol.shape[0] - 1):
+                wh_c[n, group, J] = side[pcol[J]]
