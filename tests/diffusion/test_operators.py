@@ -51,7 +51,7 @@ def both(size, kind, monkeypatch, adjust="ratio"):
     y = torch.rand(2, *target, dtype=torch.float64, generator=torch.Generator().manual_seed(4)) + 0.5
     made = []
     for backend in (CpuBackend, TorchBackend):
-        monkeypatch.setattr(system, "_backend", lambda tensor, backend=backend: backend)
+        monkeypatch.setattr(system, "backend_of", lambda tensor, backend=backend: backend)
         one = system.System(Coefficients(*c), measurement, adjust)
         second = torch.tensor([False, True])
         state = one.backend.field(y)

@@ -40,7 +40,7 @@ def test_both_agree_in_values_and_gradients(adjust, name, monkeypatch):
         options["mask"][..., :14, :14] = False
     probe = torch.rand(2, 1, *target, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     compiled, compiled_gradients = run(source, c, probe, adjust=adjust, **options)
-    monkeypatch.setattr(system, "_backend", lambda tensor: TorchBackend)
+    monkeypatch.setattr(system, "backend_of", lambda tensor: TorchBackend)
     plain, plain_gradients = run(source, c, probe, adjust=adjust, **options)
     torch.testing.assert_close(compiled.values, plain.values, rtol=1e-6, atol=1e-6)
     for a, b in zip(compiled_gradients, plain_gradients, strict=True):

@@ -97,7 +97,7 @@ def test_what_runs_on_other_devices_gives_the_same(monkeypatch):
     """The solver in plain torch operations, as on any device but the CPU, with the network and its rounds."""
     tensors = torch.from_numpy(SOURCES[0]), torch.from_numpy(GUIDES[0]).permute(2, 0, 1)
     compiled = dada.upsample(*tensors, model="learned", tolerance=1e-5)
-    monkeypatch.setattr(system, "_backend", lambda tensor: TorchBackend)
+    monkeypatch.setattr(system, "backend_of", lambda tensor: TorchBackend)
     plain = dada.upsample(*tensors, model="learned", tolerance=1e-5)
     torch.testing.assert_close(plain.values, compiled.values, rtol=0, atol=1e-4)
     assert plain.report.consistency_max < 1e-6

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from .blocks import Blocks, spread
 from .coefficients import Coefficients, at_least_float32, laplacian
 from .measurement import Adjust, Given, Measurement, extremes, measure, read_given
 from .solution import Solution, misfit
+from .system import backend_of
 
 STEP_SIZE = 0.24  # lambda of Eq. 1; stable below 1/4
 STEPS = 9024  # the paper's 8000 + 1024 at test time
@@ -128,15 +130,20 @@ def start(initial: Tensor | None, measurement: Measurement) -> Tensor:
 def _run(
     y: Tensor, c: Coefficients, measurement: Measurement, adjust: Adjust, step_size: float, epsilon: float, steps: int
 ) -> Tensor:
-    """`steps` steps without gradient: compiled on the CPU, torch elsewhere."""
-    if y.device.type == "cpu":
-        from .cpu.backend import run_loop
-
-        weights = Coefficients(*(step_size * edges for edges in c))
-        return run_loop(y, weights, measurement, _pull(measurement, step_size), adjust, epsilon, steps)
-    for _ in range(steps):
-        y = adjustment(diffuse(y, c, step_size), measurement, adjust, step_size, epsilon)
-    return y
+    """`steps` steps without gradient, by the operators of the solver: compiled on the CPU, torch elsewhere."""
+    backend = backend_of(y)(Coefficients(*(step_size * edges for edges in c)), measurement)
+    given = measurement.source, measurement.count.clamp(min=1), _pull(measurement, step_size), measurement.count > 0
+    source, count, pull, used = (backend.cells(values) for values in given)
+    image = backend.field(y)
+    with np.errstate(all="ignore"):
+        for _ in range(steps):
+            image -= backend.flow(image, None, None)
+            mean = backend.block_sums(image) / count
+            change = pull * (source - mean)
+            if adjust == "ratio":
+                change = (change - epsilon) / (backend.xp.where(used > 0, mean, 1.0) + epsilon)
+            backend.add(image, image if adjust == "ratio" else None, change, None)
+    return backend.tensor(image)  # type: ignore[no-any-return]
 
 
 def _relative_change(before: Tensor, after: Tensor, measurement: Measurement) -> Tensor:

@@ -34,7 +34,7 @@ class System:
 
     def __init__(self, c: Coefficients, measurement: Measurement, adjust: Adjust) -> None:
         """Take the coefficients [N, ...] and the measurement; `assemble` builds the system."""
-        self.backend = backend = _backend(c.vertical)(c, measurement)
+        self.backend = backend = backend_of(c.vertical)(c, measurement)
         self.xp = xp = backend.xp
         self.is_ratio = adjust == "ratio"
         self.source, self.count, weight = (
@@ -198,7 +198,7 @@ def divide(xp: Any, a: Array, b: Array) -> Array:
     return xp.where(b > 0, a / b, 0.0)
 
 
-def _backend(tensor: Any) -> Any:
+def backend_of(tensor: Any) -> Any:
     if tensor.device.type == "cpu":
         from .cpu.backend import CpuBackend
 

@@ -14,9 +14,9 @@ from dada.compiling import Kernel, in_threads, threads_for
 from .. import multigrid
 from ..blocks import Blocks
 from ..coefficients import Coefficients
-from ..measurement import Adjust, Measurement
+from ..measurement import Measurement
 from ..multigrid import TINY, Grid, Level
-from . import iteration, loop, outputs, smoothing, system
+from . import iteration, smoothing, system
 
 LINE = 64  # bytes of a line of the processor's cache
 BAND = 1 << 14  # least pixels of a band, which is what one task of a kernel works on
@@ -161,7 +161,7 @@ class CpuBackend:
         out = np.zeros((len(a), *self.blocks.source_size))
         if self.partly:
             a = a * self.measured
-        self._call(outputs.block_sums, self._only(self.layout, active), a, a if b is None else b, b is not None, out)
+        self._call(system.block_sums, self._only(self.layout, active), a, a if b is None else b, b is not None, out)
         return out
 
     def add(self, values: Array, a: Array | None, cells: Array, active: Array | None) -> None:
@@ -171,7 +171,7 @@ class CpuBackend:
 
     def update(self, y: Array, x: Array, sd: Array, active: Array) -> Array:
         """y *= 1 + u, kept positive, with u = x / sd; return the largest |u|."""
-        self._call(outputs.update, self._only(self.layout, active), y, x, sd, self.of_bands)
+        self._call(system.update, self._only(self.layout, active), y, x, sd, self.of_bands)
         return self.of_bands.max(1)
 
     # ---- conjugate gradients
@@ -232,20 +232,3 @@ class CpuBackend:
     def unscaled(self, level: Level, z: Array) -> Array:
         """z / sd, 0 where sd is 0."""
         return np.divide(z, level.sd, out=np.zeros_like(z), where=level.sd > 0)
-
-
-def run_loop(
-    y: Tensor, weights: Coefficients, measurement: Measurement, pull: Tensor, adjust: Adjust, epsilon: float, steps: int
-) -> Tensor:
-    """`steps` steps of Eq. 1 and Eq. 3 from y [N, H, W]; the weights are coefficients times the step size."""
-    pad = torch.nn.functional.pad
-    wv, wh = pad(weights.vertical, (0, 0, 1, 1)), pad(weights.horizontal, (1, 1))
-    share = torch.where(measurement.count > 0, 1 / measurement.count.double(), 0.0)
-    measured = y.new_ones(1, 1, 1) if measurement.measured is None else measurement.measured
-    given = (v.detach().to(y.dtype).contiguous().numpy() for v in (wv, wh, measurement.source, pull, share, measured))
-    both = np.array(y.detach().numpy(), order="C"), np.empty(y.shape, y.numpy().dtype)
-    rows, cols, _ = layout_of(measurement.blocks, 1)
-    images = rows, cols, np.arange(len(y))[:, None]  # a task for each image
-    kernel, parts = loop.loop[both[0].dtype.type], shares(images, threads_for(y.numel()))
-    in_threads(kernel, parts, *both, *given, adjust == "ratio", epsilon, steps)
-    return torch.from_numpy(both[steps % 2])
