@@ -78,16 +78,7 @@ class Level:
 def cycle(
     backend: Any, levels: list[Level], r: Any, rest: Any, kappa: Any, enlargement: float, active: Any
 ) -> tuple[Any, Any, Any]:
-    """Apply the V-cycle to a residual r.
-
-    Args:
-        backend: with the operators.
-        levels: the finest grid first.
-        r: field.
-        rest: r - g kappa, of which the first smoothing step from zero takes OMEGA.
-        kappa: [N, h, w], or 0.
-        enlargement: of coarse corrections.
-        active: [N] bool.
+    """Apply the V-cycle to a residual r, given rest = r - g kappa, of which the first smoothing step takes OMEGA.
 
     Returns:
         z, its multiplier [N, h, w], and r'z in parts [N, bands].
@@ -197,11 +188,16 @@ def _scaled(vertical: Tensor, horizontal: Tensor, diagonal: Tensor, active: Tens
     return {"wv": wv, "wh": pad(horizontal * inverse[:, :, 1:] * inverse[:, :, :-1], (1, 1)), "sd": sd}
 
 
+@lru_cache(maxsize=128)
+def _edges_between(groups: Blocks) -> tuple[Blocks, Blocks]:
+    """The edges between groups that join the same two: above each other, and side by side."""
+    h, w = groups.source_size
+    return from_starts(np.arange(h), groups.cols), from_starts(groups.rows, np.arange(w))
+
+
 def between_groups(vertical: Tensor, horizontal: Tensor, groups: Blocks) -> tuple[Tensor, Tensor]:
     """Sum the edges between groups."""
-    (h, w), (H, W) = groups.source_size, groups.target_size
-    by_column = Blocks((h - 1, w), (h - 1, W), np.arange(h), groups.cols)
-    by_row = Blocks((h, w - 1), (H, w - 1), groups.rows, np.arange(w))
+    (h, w), (by_column, by_row) = groups.source_size, _edges_between(groups)
     rows, cols = (torch.from_numpy(starts[1:-1] - 1).to(vertical.device) for starts in (groups.rows, groups.cols))
     N = len(vertical)
     return (
