@@ -11,7 +11,7 @@ crops     `equilibrium` on one thread, 256 x 256: the reference vectors `dada_fr
 scenes    the same, forward, on all cores, for the full-size scenes in --scenes (rgb.png, disp1_filled.png)
 embedded  the same for the embedded scene at 2048 x 2048
 upsample  `dada.upsample` from arrays: `none` at 256 x 256 for every factor, on the middle of each scene in --scenes
-          and on the embedded scene; the default at x8 for three sizes of the embedded scene
+          and on the embedded scene; the default at x8 for three sizes of the embedded scene, also in float32
 first     a new process with an empty cache of compiled code: `dada.upsample` at x8, and at x8 and then x32
 start     a new process with a filled cache: `dada --help`, and one `dada.upsample`
 """
@@ -19,6 +19,7 @@ start     a new process with a filled cache: `dada --help`, and one `dada.upsamp
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
@@ -178,6 +179,8 @@ def run_upsample(options: argparse.Namespace) -> Rows:
     import dada
 
     rows: Rows = {}
+    known = "precision" in inspect.signature(dada.upsample).parameters  # older versions have float32 alone
+    float32 = {"precision": "float32"} if known else {}
     for name, guide, depth in crops_of(options.scenes) if options.scenes else ():
         for factor in FACTORS:
             source = depth.reshape(256 // factor, factor, 256 // factor, factor).mean((1, 3))
@@ -193,6 +196,9 @@ def run_upsample(options: argparse.Namespace) -> Rows:
         given = pair(height, width, 8)
         rows[f"default {width} x {height} x8"] = least_time(
             lambda given=given: dada.upsample(*given), 3 * options.seconds
+        )
+        rows[f"default {width} x {height} x8 float32"] = least_time(
+            lambda given=given: dada.upsample(*given, **float32), 3 * options.seconds
         )
     return rows
 

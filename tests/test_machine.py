@@ -12,7 +12,7 @@ ASK = "import os; print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP_WA
 @pytest.mark.parametrize(
     ("before", "chosen", "expected"),
     [
-        ("", {}, "1000 None"),
+        ("", {}, "10000 None"),
         ("", {"GOMP_SPINCOUNT": "7"}, "7 None"),
         ("", {"OMP_WAIT_POLICY": "active"}, "None active"),
         ("import torch", {}, "None None"),  # too late: torch has read it

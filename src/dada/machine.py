@@ -9,7 +9,7 @@ import sys
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # of glibc's mallopt
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # how threads of torch wait for each other
-SHORT_WAIT = "1000"  # turns of GNU's OpenMP, some microseconds
+SHORT_WAIT = "10000"  # turns of GNU's OpenMP, some tens of microseconds
 KEPT = 1 << 30  # bytes at the end of the heap that are kept for later arrays
 USUAL = 1 << 25  # bytes from which arrays are mapped one by one: the most that every glibc takes
 

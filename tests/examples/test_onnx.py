@@ -71,7 +71,8 @@ def test_the_result_is_that_of_the_package(folders, name, bands, size):
     source, guide = pair(*size)
     guide = np.concatenate([guide, guide[:, ::-1, :1]], axis=2)[..., :bands]
     found = run.upsample(run.Graphs(folder, threads=1), source, guide, TOLERANCE)
-    expected = dada.upsample(source, guide, model=model, adjust="shift", tolerance=TOLERANCE, fill=True).values
+    how = {"adjust": "shift", "tolerance": TOLERANCE, "fill": True, "precision": "float32"}
+    expected = dada.upsample(source, guide, model=model, **how).values
     assert np.abs(found - expected).max() < 1e-4 * np.ptp(expected)
     assert np.nanmax(np.abs(run.Cells(source.shape, found.shape).down(found) - source)) < 1e-12 * np.nanmax(source)
 

@@ -20,7 +20,7 @@ from dada.features import build
 from dada.features.standardising import standardise
 from dada.models.config import DadaConfig, Solver
 from dada.models.learned_guidance import Known, LearnedGuidance
-from dada.models.model import LIFT, Round, TrainedAdjust
+from dada.models.model import LIFT, HalfPrecision, Round, TrainedAdjust
 from dada.models.refinement import RefinementNetwork
 from dada.sample import DataUnit, Sample
 from dada.sample.data_unit import parse_data_unit
@@ -40,9 +40,10 @@ class DADA(nn.Module):
         refinement: the network that looks at results, where `config.feedback` asks for one.
         logk: logarithm of kappa, trained.
         name: what tables and reports call it.
+        half_precision: see `dada.models.model.half_precision_of`.
     """
 
-    half_precision = True  # its networks can be run in bfloat16
+    half_precision: HalfPrecision = "asked"
 
     def __init__(self, config: DadaConfig | None = None) -> None:
         """Make a network with fresh weights.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from dada.models.learning_free import Dynamic
 from dada.models.memory import available_memory
-from dada.models.model import Guidance, Model, TrainedAdjust
+from dada.models.model import Guidance, HalfPrecision, Model, TrainedAdjust
 from dada.sample import Sample
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def learned() -> DADA:
     from dada.models.dada import DADA
 
     network = DADA.load(WEIGHTS)
-    network.name = "learned"
+    network.name, network.half_precision = "learned", "usual"
     return network
 
 
@@ -37,7 +37,7 @@ def learned() -> DADA:
 def fast() -> DADA:
     """Return the same network without its last round, for streams and large images; the model card compares both."""
     network = learned().first_rounds(FAST_ROUNDS)
-    network.name = "fast"
+    network.name, network.half_precision = "fast", "usual"
     return network
 
 
@@ -50,7 +50,11 @@ class ThreeBands:
     """
 
     network: DADA
-    half_precision: ClassVar[bool] = True
+
+    @property
+    def half_precision(self) -> HalfPrecision:
+        """That of the network."""
+        return self.network.half_precision
 
     @property
     def name(self) -> str:
@@ -99,7 +103,11 @@ class Default:
     network: DADA = field(default_factory=learned)
     otherwise: Dynamic = field(default_factory=Dynamic)
     name: str = "default"
-    half_precision: ClassVar[bool] = True
+
+    @property
+    def half_precision(self) -> HalfPrecision:
+        """That of the network."""
+        return self.network.half_precision
 
     @property
     def rounds(self) -> int:

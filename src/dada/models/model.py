@@ -11,6 +11,7 @@ from dada.diffusion import Coefficients
 from dada.sample import DataUnit, Sample
 
 TrainedAdjust = Literal["ratio", "shift", "auto"]
+HalfPrecision = Literal["no", "asked", "usual"]
 
 LIFT = 0.1  # units by which values near zero are lifted before ratios are taken, as in the released code
 
@@ -62,9 +63,13 @@ class Model(Protocol):
         ...
 
 
-def has_network(model: object) -> bool:
-    """Whether its networks compute in bfloat16 under `torch.autocast`: its attribute `half_precision`."""
-    return bool(getattr(model, "half_precision", False))
+def half_precision_of(model: object) -> HalfPrecision:
+    """Whether its networks may compute in bfloat16: its attribute `half_precision`, "no" for models without it.
+
+    "asked": where that is asked for. "usual": also by default, since its errors were measured to be the same.
+    """
+    found: HalfPrecision = getattr(model, "half_precision", "no")
+    return found
 
 
 def data_unit_of(model: object) -> DataUnit | None:

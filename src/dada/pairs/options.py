@@ -51,9 +51,10 @@ class FileOptions:
     """Of the equilibrium."""
     steps: Annotated[int | None, arg(metavar="NUMBER", help_behavior_hint="(default: 9024)")] = None
     """Of the loop."""
-    precision: Literal["auto", "float32", "bfloat16", "float64"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
     """In which it is computed. In each, averages of the result agree with the source in all its digits. bfloat16 is for
-    networks alone; auto takes it for them where the processor has it."""
+    networks alone; auto takes it for the package's own where the processor has it. float32 gives nearly the same digits
+    on every machine."""
     device: Annotated[str | None, arg(metavar="DEVICE", help_behavior_hint="(default: cpu)")] = None
     """Device of torch on which models are computed: cpu, cuda, cuda:1, xpu."""
     source_key: Annotated[str | None, arg(metavar="KEY", help_behavior_hint="")] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dada.diffusion import Coefficients
-from dada.models.model import Guidance, Model, Round, TrainedAdjust, data_unit_of
+from dada.models.model import Guidance, HalfPrecision, Model, Round, TrainedAdjust, data_unit_of, half_precision_of
 from dada.sample import DataUnit, Sample
 
 
@@ -40,6 +40,11 @@ class Noted:
     def data_unit(self) -> DataUnit | None:
         """That of the model."""
         return data_unit_of(self.model)
+
+    @property
+    def half_precision(self) -> HalfPrecision:
+        """That of the model."""
+        return half_precision_of(self.model)
 
     def prepare(self, sample: Sample) -> Guidance:
         """That of the model; what was noted of an earlier problem is forgotten."""

@@ -85,7 +85,7 @@ class Upsampler:
         fill: bool = False,
         sampling: str | Sampling = "mean",
         unit: str | float | None = None,
-        precision: Precision = "float32",
+        precision: Precision = "auto",
         device: str | torch.device | None = None,
         keep: bool = True,
         temporal_weight: float = 0.0,

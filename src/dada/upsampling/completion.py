@@ -49,7 +49,7 @@ def complete(
     steps: int | None = None,
     robust: bool = False,
     unit: str | float | None = None,
-    precision: Precision = "float32",
+    precision: Precision = "auto",
     device: str | torch.device | None = None,
 ) -> Result:
     """Give every pixel of the guide a value. At the measured pixels the result is the measurement.

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import torch
 
 from dada.errors import InputError
-from dada.models.model import has_network
+from dada.models.model import half_precision_of
 
 
 def native() -> bool:
@@ -20,17 +20,18 @@ def chosen(precision: str, model: object, device: torch.device) -> bool:
     """Whether a model's networks compute in bfloat16.
 
     Args:
-        precision: "auto" asks for it on a CPU that has it, "bfloat16" anywhere, others do not.
-        model: only those with `half_precision` do.
+        precision: "auto" asks for it on a CPU that has it, for models measured with it; "bfloat16" does anywhere.
+        model: see `dada.models.model.half_precision_of`.
         device: on which it computes.
 
     Raises:
         InputError: "bfloat16" was asked for, and the processor cannot.
     """
-    if precision not in ("auto", "bfloat16") or not has_network(model):
+    may = half_precision_of(model)
+    if precision not in ("auto", "bfloat16") or may == "no":
         return False
     if precision == "auto":
-        return device.type == "cpu" and native()
+        return may == "usual" and device.type == "cpu" and native()
     if device.type == "cpu" and not _possible():
         raise InputError("precision bfloat16 was given, but this processor does not have it. Use auto or float32.")
     return True

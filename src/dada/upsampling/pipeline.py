@@ -57,7 +57,7 @@ def upsample(
     fill: bool = False,
     sampling: str | Sampling = "mean",
     unit: str | float | None = None,
-    precision: Precision = "float32",
+    precision: Precision = "auto",
     device: str | torch.device | None = None,
     method: SolverName | None = None,
 ) -> Result:
@@ -102,12 +102,12 @@ def upsample(
             measured in this way; see docs/how-to/sampling.md.
         unit: of the source, for weights that were trained in the unit of a data set: "mm", "cm", "m", "tum", how many
             units make a metre, or "raw" for values that are no lengths. None: not known. Other models take any unit.
-        precision: "float32" computes in float32 also where the source has float64 (or integers of 32 bits and more),
-            and adjusts the cells at the end in float64: averaged back down, the result is the source to all digits,
-            and between cell means float32 leaves some 1e-7 of the values' range. "float64" computes in float64, whose
-            code is compiled apart at its first use. So do, for a float64 source, a `tolerance` below 1e-6, and "ratio"
-            on values that vary by less than a thousandth. "bfloat16" runs the networks of a learned model with 8 digits
-            (binary), and all else as float32: faster where the processor has it; "auto" does so on those that have.
+        precision: "auto" runs the package's own network in bfloat16 (8 binary digits) where the processor has it, and
+            all else in float32; "bfloat16" does so with any network, "float32" with none. A source of float64 (or of
+            integers of 32 bits and more) is computed in float32 too, and its cells are adjusted at the end in float64:
+            averaged back down, the result is the source to all digits, and between cell means float32 leaves some 1e-7
+            of the values' range. "float64" computes in float64, whose code is compiled apart at its first use. So do,
+            for a float64 source, a `tolerance` below 1e-6, and "ratio" on values that vary by less than a thousandth.
         device: of torch, on which models are computed, such as "cuda"; by default that of a tensor, and the CPU for
             arrays. The result is where the source is.
         method: what `solver` was called before; goes in a later version.
