@@ -122,7 +122,7 @@ def test_features_are_those_of_torch(name):
     tensors = tensors_of(network.config)
     channels = network.config.features + 2 + 4
     tensors["features"] = TensorInfo(("batch", channels, "height", "width"), "")
-    session = session_of(Graph("features.onnx", Features(network), inputs, ("features",), ""), tensors)
+    session = session_of(Graph("features.onnx", Features(network).eval(), inputs, ("features",), ""), tensors)
     for batch, size, _ in SIZES:
         given = {"guide": torch.rand(batch, 3, *size), "initial": torch.randn(batch, 1, *size)}
         near(run(session, given)["features"], network.features(*given.values()))
