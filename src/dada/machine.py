@@ -9,7 +9,7 @@ import sys
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # of glibc's mallopt
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # how threads of torch wait for each other
-SHORT_WAIT = "10000"  # turns of GNU's OpenMP, some tens of microseconds
+SHORT_WAIT = "10000"  # turns; 300,000 by default
 KEPT = 1 << 30  # bytes at the end of the heap that are kept for later arrays
 USUAL = 1 << 25  # bytes from which arrays are mapped one by one: the most that every glibc takes
 
@@ -22,9 +22,9 @@ def cores() -> int:
 def wait_shortly() -> None:
     """Have the threads of torch give their core away soon when they wait for each other.
 
-    By default they spin for milliseconds, on cores that the thread they wait for may need: beside other busy processes
-    a call then takes ten times as long as alone, with this three times. It works before torch is loaded, and is left
-    alone where the user has chosen.
+    By default they spin first, on cores that the thread they wait for may need; docs/results/speed.md has what that
+    costs beside other busy processes. It works with GNU's OpenMP, which torch has on Linux, before torch is loaded,
+    and is left alone where the user has chosen.
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in WAITING):
         os.environ["GOMP_SPINCOUNT"] = SHORT_WAIT

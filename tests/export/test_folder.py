@@ -76,3 +76,9 @@ def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r'pip install "dada-sr\[export\]"'):
         export("default", tmp_path / "graphs")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_network_that_was_given_stays_as_it_was(tmp_path):
+    given = network("one band").train()
+    export(given, tmp_path / "graphs")
+    assert given.training

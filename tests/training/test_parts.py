@@ -153,6 +153,7 @@ def test_validation_is_a_share_of_bicubics_error(small: TrainConfig):
     assert score(validation(Perfect())) == 0
     assert score(validation(Bicubic()), "mae") == pytest.approx(1)
     assert score({}) == float("inf")
+    assert score({"a x4 mse": 0.1, "b x4 mse": 10.0, "a x4 mae": 7.0}) == pytest.approx(1)  # geometric
 
 
 def test_log_files_show_life_now_and_then(small: TrainConfig, tmp_path: Path, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
@@ -46,7 +47,7 @@ def export(model: str | os.PathLike[str] | DADA, folder: Path) -> list[Path]:
 
 
 def network_of(model: str | os.PathLike[str] | DADA) -> DADA:
-    """The network of a model, which computes on the CPU and learns no more.
+    """A copy of the network of a model, which computes on the CPU and learns no more.
 
     Raises:
         InputError: it has none, or one of others.
@@ -58,4 +59,4 @@ def network_of(model: str | os.PathLike[str] | DADA) -> DADA:
             f"model {getattr(found, 'name', model)} is no network of DADA. Export default, learned, fast, or a file of "
             "weights."
         )
-    return network.cpu().eval()
+    return copy.deepcopy(network).cpu().eval()

@@ -141,8 +141,8 @@ def _averaged(cells: Cells, size: tuple[int, int]) -> tuple[torch.Tensor, torch.
 def chosen_by_overview(problem: Problem, model: Model, settings: Settings, whole: Whole) -> Adjust:
     """Ratio or shift: what a user asks for, or what "auto" comes down to on the overview."""
     first = chosen_adjust(settings.adjust, whole.low, whole.high, model.adjust)
-    if settings.adjust != "auto" or not bool(problem.valid.any()):
-        return first
+    if first == "shift" or settings.adjust != "auto" or not bool(problem.valid.any()):
+        return first  # a result of shift is never solved for again
     (solved,) = solve(problem, model, Solver(), "auto")
     if solved.adjust == "ratio" and not whole.low > 0:  # the overview's cells are means of several
         return "shift"
